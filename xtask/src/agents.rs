@@ -1,5 +1,5 @@
-//! What a run costs on our side: time to the first request, and processor time for each turn, beside other agents
-//! against the same scripted model on this machine. The model answers at once, so what is left is hidden work.
+//! Measures the overhead of a run: time to the first request and CPU time per turn, compared with other agents against
+//! the same scripted model on this machine. The model answers immediately, so all remaining time is overhead.
 
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
@@ -25,7 +25,7 @@ struct Agent {
     environment: fn(&str) -> Vec<(&'static str, String)>,
 }
 
-/// The median of several runs.
+/// The median cost of several runs.
 struct Cost {
     first_request: Duration,
     wall: Duration,
@@ -66,15 +66,7 @@ pub(crate) fn measure(bin: Option<&Utf8Path>) -> Result<String> {
 fn agents(bin: Option<&Utf8Path>) -> Vec<Agent> {
     let target = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/rep");
     let other = |name: &str| find(bin, name);
-    let rep = |name, tool| Agent {
-        name,
-        program: target.clone(),
-        tool,
-        args: |_| words("run --json -m anthropic/claude-haiku-4-5 --full-access --max-turns 50 go"),
-        environment: |url| {
-            vec![("ANTHROPIC_BASE_URL", url.to_owned()), ("ANTHROPIC_API_KEY", "none".to_owned())]
-        },
-    };
+    let rep = |name, tool| rep_agent(name, tool, target.clone());
     vec![
         rep("rep run, read", ("read", json!({"path": "note.txt"}))),
         rep("rep run, bash", ("bash", json!({"command": "cat note.txt"}))),
@@ -112,6 +104,18 @@ fn agents(bin: Option<&Utf8Path>) -> Vec<Agent> {
     ]
 }
 
+fn rep_agent(name: &'static str, tool: (&'static str, Value), program: Utf8PathBuf) -> Agent {
+    Agent {
+        name,
+        program,
+        tool,
+        args: |_| words("run --json -m anthropic/claude-haiku-4-5 --full-access --max-turns 50 go"),
+        environment: |url| {
+            vec![("ANTHROPIC_BASE_URL", url.to_owned()), ("ANTHROPIC_API_KEY", "none".to_owned())]
+        },
+    }
+}
+
 fn find(bin: Option<&Utf8Path>, name: &str) -> Utf8PathBuf {
     #[expect(
         clippy::disallowed_methods,
@@ -133,26 +137,27 @@ fn ms(duration: Duration) -> f64 {
 }
 
 fn cost(runtime: &tokio::runtime::Runtime, agent: &Agent, turns: usize) -> Result<Cost> {
-    // Codex keeps helpers in its home and refuses the system's folder for temporary files.
+    // Codex keeps helpers in its home, and refuses the system's temporary folder.
     let base = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
     let dir = tempfile::Builder::new().prefix("agents-").tempdir_in(base)?;
     let here = Utf8Path::from_path(dir.path()).context("the folder's name is not UTF-8")?;
-    // What is set up on the first day is not measured.
+    // Warm up: one-time setup is not measured.
     once(runtime, agent, turns, here)?;
     let mut costs = Vec::new();
     for _ in 0..RUNS {
         costs.push(once(runtime, agent, turns, here)?);
     }
-    let middle = |of: fn(&Cost) -> Duration| {
-        let mut values: Vec<Duration> = costs.iter().map(of).collect();
-        values.sort_unstable();
-        values[RUNS / 2]
-    };
     Ok(Cost {
-        first_request: middle(|cost| cost.first_request),
-        wall: middle(|cost| cost.wall),
-        cpu: middle(|cost| cost.cpu),
+        first_request: median(&costs, |cost| cost.first_request),
+        wall: median(&costs, |cost| cost.wall),
+        cpu: median(&costs, |cost| cost.cpu),
     })
+}
+
+fn median(costs: &[Cost], of: fn(&Cost) -> Duration) -> Duration {
+    let mut values: Vec<Duration> = costs.iter().map(of).collect();
+    values.sort_unstable();
+    values[values.len() / 2]
 }
 
 fn once(

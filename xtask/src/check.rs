@@ -1,5 +1,5 @@
-//! Pages that are written by hand, but must name what the code has: fields in `docs/skills.md`, limits
-//! in `docs/limits.md`, the example in `docs/library.md`, commands in the README.
+//! Checks handwritten pages that must match the code: fields in `docs/skills.md`, limits in `docs/limits.md`, the
+//! example in `docs/library.md`, commands in the README.
 
 use anyhow::{Result, bail};
 use repertoire_select::limits as select;
@@ -11,7 +11,7 @@ use crate::codegen::read;
 
 const EXAMPLE: &str = "crates/skill/examples/serve.rs";
 
-/// What a page must hold, word for word.
+/// The texts that each page must contain verbatim.
 fn expectations() -> Vec<(&'static str, String)> {
     let mut out = Vec::new();
     out.extend(known_fields().map(|field| ("docs/skills.md", format!("| `{field}` |"))));
@@ -26,7 +26,7 @@ fn expectations() -> Vec<(&'static str, String)> {
     out
 }
 
-/// Every limit by its name, with its default.
+/// All limits with their names and defaults.
 fn limits() -> Vec<(&'static str, u64)> {
     let file = text::Limits::default();
     let walk = skill::WalkLimits::default();

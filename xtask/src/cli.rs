@@ -1,4 +1,4 @@
-//! `docs/cli.md`: every command with its help text, as `rep COMMAND --help` prints it.
+//! Generates `docs/cli.md`: every command with its help text, as `rep COMMAND --help` prints it.
 
 use crate::markdown::{GENERATED, header, row};
 
@@ -29,7 +29,7 @@ pub(crate) fn page() -> String {
     for (code, meaning) in EXIT_CODES {
         out.push_str(&row(&[code, meaning]));
     }
-    // Those below a command come right after it, one heading deeper; `help` is clap's, and says what is here.
+    // Subcommands come right after their command, one heading deeper. Skip clap's own `help`.
     let mut open = vec![(command, "rep".to_owned())];
     while let Some((mut command, name)) = open.pop() {
         let depth = name.split(' ').count().max(2);
@@ -44,7 +44,7 @@ pub(crate) fn page() -> String {
     out
 }
 
-/// Help as a block of text, without the blanks that line it up on a terminal.
+/// Formats help as a code block, without the trailing blanks that clap adds.
 fn block(help: &str) -> String {
     let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
     format!("```text\n{}\n```\n", lines.join("\n"))

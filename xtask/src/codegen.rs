@@ -1,4 +1,4 @@
-//! Writes and compares generated files. What each one holds is its generator's business.
+//! Writes generated files, or checks that they are up to date. Each generator decides what its file contains.
 
 use anyhow::{Context as _, Result, bail};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -14,7 +14,7 @@ pub(crate) struct Generated {
     pub(crate) text: String,
 }
 
-/// Every generated file.
+/// All generated files.
 fn all() -> Result<Vec<Generated>> {
     let pages = [
         ("docs/cli.md", cli::page()),
@@ -26,7 +26,7 @@ fn all() -> Result<Vec<Generated>> {
     Ok(pages.into_iter().chain(schemas::files()?).collect())
 }
 
-/// Writes what is out of date.
+/// Writes the files that are out of date.
 pub(crate) fn write() -> Result<String> {
     let stale = stale()?;
     for file in &stale {
@@ -45,7 +45,7 @@ pub(crate) fn write() -> Result<String> {
     Ok(written.chain(removed).collect::<Vec<_>>().join("\n"))
 }
 
-/// Says what is out of date, in generated files and in pages written by hand.
+/// Reports what is out of date, in generated files and in handwritten pages.
 pub(crate) fn check() -> Result<String> {
     let stale = stale()?.into_iter().map(|file| file.path).chain(leftovers()?);
     let stale: Vec<String> = stale.map(|path| format!("`{path}`")).collect();
@@ -62,7 +62,7 @@ fn stale() -> Result<Vec<Generated>> {
     Ok(files)
 }
 
-/// Schemas of commands that are gone.
+/// Schemas of commands that no longer exist.
 fn leftovers() -> Result<Vec<Utf8PathBuf>> {
     let known: Vec<Utf8PathBuf> = all()?.into_iter().map(|file| file.path).collect();
     let Ok(entries) = root().join(schemas::FOLDER).read_dir_utf8() else { return Ok(Vec::new()) };
@@ -77,7 +77,7 @@ fn leftovers() -> Result<Vec<Utf8PathBuf>> {
     Ok(out)
 }
 
-/// A file of the repository.
+/// Reads a file of the repository.
 pub(crate) fn read(path: &Utf8Path) -> Result<String> {
     fs::read_text(&root().join(path), FILE_BYTES_MAX).with_context(|| format!("reading {path}"))
 }

@@ -1,4 +1,4 @@
-//! `docs/configuration.md`: every key, from the table that `rep` reads them by.
+//! Generates `docs/configuration.md`: every key, from the table that `rep` itself uses.
 
 use repertoire_cli::config::{KEYS, Key, SetBy, Shape, variable_of};
 use repertoire_skill::profile::ProfileId;

@@ -1,4 +1,4 @@
-//! `docs/diagnostics.md`: every code, from the tables that the code itself uses.
+//! Generates `docs/diagnostics.md`: every code, from the tables that the code itself uses.
 
 use repertoire_cli::codes::all as all_codes;
 
@@ -18,7 +18,7 @@ clear, such as an unknown field that is nearly a known one.
 What each profile checks, and how findings are printed, is in [lint.md](lint.md).
 ";
 
-/// Codes that belong together, by the first digit of their number.
+/// Groups of codes, by the first digit of their number.
 const GROUPS: &[(char, &str)] = &[
     ('0', "Files, frontmatter and YAML"),
     ('1', "Fields"),

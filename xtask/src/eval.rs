@@ -1,7 +1,7 @@
-//! `cargo xtask eval DIR`: selection measured on folders of labelled queries, beside methods that others use.
+//! `cargo xtask eval DIR`: measures selection on folders of labelled queries, and compares it with other methods.
 //!
 //! Every folder in `DIR` with `corpus.jsonl.gz` (`id`, `name`, `description`, `body`) and `queries.jsonl.gz` (`id`,
-//! `text`, `rel` with the right ids and their grades, `neg_of` for a query that must not pick a skill) is a set.
+//! `text`, `rel` with the relevant ids and their grades, `neg_of` for a query that must not pick a skill) is a set.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -23,7 +23,7 @@ use baselines::{Fielded, Ranker};
 
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Something that can be chosen.
+/// A skill that can be selected.
 #[derive(Deserialize)]
 struct Item {
     id: String,
@@ -46,7 +46,7 @@ struct Set {
     queries: Vec<Query>,
 }
 
-/// What a method reaches on a set.
+/// The scores of a method on a set.
 #[derive(Clone, Copy, Default)]
 struct Reached {
     ndcg: f64,
@@ -105,14 +105,15 @@ fn read_sets(dir: &Utf8Path) -> Result<Vec<Set>> {
     if folders.is_empty() {
         bail!("no folder in {dir} has a queries.jsonl.gz");
     }
-    let read = |folder: &Utf8PathBuf| {
-        Ok(Set {
-            name: folder.file_name().unwrap_or_default().to_owned(),
-            items: read_lines(folder, "corpus.jsonl.gz")?,
-            queries: read_lines(folder, "queries.jsonl.gz")?,
-        })
-    };
-    folders.iter().map(read).collect()
+    folders.iter().map(|folder| read_set(folder)).collect()
+}
+
+fn read_set(folder: &Utf8Path) -> Result<Set> {
+    Ok(Set {
+        name: folder.file_name().unwrap_or_default().to_owned(),
+        items: read_lines(folder, "corpus.jsonl.gz")?,
+        queries: read_lines(folder, "queries.jsonl.gz")?,
+    })
 }
 
 fn read_lines<T: DeserializeOwned>(dir: &Utf8Path, name: &str) -> Result<Vec<T>> {
@@ -151,20 +152,16 @@ impl Set {
             selector.with_settings(Settings { stages, ..Settings::default() })
         };
         let both = stages(&[Stage::Words, Stage::Meaning]);
-        let by_selector = |selector: &Selector, text: &str| -> Vec<String> {
-            let ranked = selector.rank_by_fit(&Task::new(text), 5);
-            ranked.into_iter().map(|one| one.name).collect()
-        };
         let mut methods = Vec::new();
         for (name, baseline) in baselines::all(&self.items) {
             let reached = self.reach(|text| self.ids(&*baseline, text));
             methods.push((name.to_owned(), reached));
         }
         let words = stages(&[Stage::Words]);
-        methods.push(("ours, words".to_owned(), self.reach(|text| by_selector(&words, text))));
+        methods.push(("ours, words".to_owned(), self.reach(|text| best_five(&words, text))));
         let meaning = stages(&[Stage::Meaning]);
-        methods.push(("ours, meaning".to_owned(), self.reach(|text| by_selector(&meaning, text))));
-        methods.push(("**ours**".to_owned(), self.reach(|text| by_selector(&both, text))));
+        methods.push(("ours, meaning".to_owned(), self.reach(|text| best_five(&meaning, text))));
+        methods.push(("**ours**".to_owned(), self.reach(|text| best_five(&both, text))));
 
         let mut times: Vec<Duration> = Vec::new();
         for query in self.queries.iter().take(500) {
@@ -203,10 +200,6 @@ impl Set {
 
     fn silence(&self, selector: &Selector) -> String {
         let picks = |text: &str| selector.select(&Task::new(text)).picks;
-        let share = |part: usize, whole: usize| match whole {
-            0 => "—".to_owned(),
-            _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
-        };
         let (mut found, mut positive, mut forbidden, mut negative) = (0, 0, 0, 0);
         let (mut right, mut picked) = (0, 0);
         for query in &self.queries {
@@ -227,15 +220,15 @@ impl Set {
         format!(
             "| {} | {} | {} | {} | {} |\n",
             self.name,
-            share(found, positive),
-            share(forbidden, negative),
-            share(silent, sentences.len()),
-            share(right, picked),
+            percentage(found, positive),
+            percentage(forbidden, negative),
+            percentage(silent, sentences.len()),
+            percentage(right, picked),
         )
     }
 
-    /// What a calibration can be fitted to: for the best five of every query how they fit, and whether they are
-    /// right (1), forbidden (-1) or neither.
+    /// Data for fitting a calibration: the fit of the best five skills for every query, and whether each is right (1),
+    /// forbidden (-1) or neither (0).
     fn dump(&self) -> String {
         let selector = self.selector();
         let mut out = String::new();
@@ -260,7 +253,14 @@ impl Set {
     }
 }
 
-/// Items as fields of words, for the methods of others.
+fn percentage(part: usize, whole: usize) -> String {
+    match whole {
+        0 => "—".to_owned(),
+        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+    }
+}
+
+/// Splits an item into the fields that the baselines use.
 fn fields(item: &Item) -> Fielded<'_> {
     let end = item.description.find(". ").map_or(item.description.len(), |at| at + 1);
     Fielded {
@@ -269,4 +269,9 @@ fn fields(item: &Item) -> Fielded<'_> {
         description: &item.description,
         body: &item.body,
     }
+}
+
+fn best_five(selector: &Selector, text: &str) -> Vec<String> {
+    let ranked = selector.rank_by_fit(&Task::new(text), 5);
+    ranked.into_iter().map(|one| one.name).collect()
 }

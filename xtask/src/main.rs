@@ -1,6 +1,6 @@
 //! `cargo xtask`: the automation of this repository, in Rust so that it runs wherever the project does.
 //!
-//! `cargo xtask codegen` writes what is generated from the code; `--check` only says what is out of date.
+//! `cargo xtask codegen` writes the files that are generated from the code; `--check` only reports what is out of date.
 
 use std::process::ExitCode;
 

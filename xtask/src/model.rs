@@ -1,5 +1,5 @@
-//! `cargo xtask model DIR`: packs word vectors and background frequencies as published into the two files
-//! that `repertoire-select` embeds.
+//! `cargo xtask model DIR`: packs published word vectors and background frequencies into the two files that
+//! `repertoire-select` embeds.
 
 use std::collections::BTreeMap;
 use std::io::Read;

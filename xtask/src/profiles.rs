@@ -1,4 +1,4 @@
-//! `docs/profiles.md`: the orders and rules of all profiles, from their tables.
+//! Generates `docs/profiles.md`: the search orders and rules of all profiles, from their tables.
 
 use repertoire_skill::lint::RuleSet;
 use repertoire_skill::load::MissingDescription;

@@ -1,4 +1,4 @@
-//! `docs/schemas/`: JSON Schemas of every `--json` output, and of the configuration file.
+//! Generates `docs/schemas/`: JSON Schemas of every `--json` output, and of the configuration file.
 
 use anyhow::Result;
 use repertoire_cli::config::{KEYS, Key, Shape};
@@ -78,7 +78,7 @@ fn property(key: &Key) -> Value {
         }
     };
     out["description"] = Value::from(key.about);
-    // The defaults are all written the same in TOML and JSON.
+    // All defaults are written the same in TOML and JSON.
     if let Ok(default) = serde_json::from_str::<Value>(key.default) {
         out["default"] = default;
     }

@@ -1,4 +1,4 @@
-//! What a step of a workflow costs as a whole process, beside a python3 script of the old kind that prints one.
+//! Measures the cost of a workflow step as a whole process, compared with a python3 script that prints one.
 
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
@@ -24,7 +24,7 @@ pub(crate) fn measure() -> Result<String> {
     bench.start("asked")?;
     bench.start("reported")?;
     let mut times: [Vec<Duration>; 4] = Default::default();
-    // One after the other, so that whatever else the machine does hits all of them.
+    // Interleave the measurements, so that other load on the machine affects all of them.
     for turn in 1..=RUNS {
         times[0].push(timed(Command::new(&interpreter).args([
             script.as_str(),
@@ -77,7 +77,7 @@ pub(crate) fn measure() -> Result<String> {
     Ok(out)
 }
 
-/// The interpreter itself: what is on the PATH may be a script that looks for it first.
+/// The interpreter itself, since the `python3` on the PATH may be a wrapper script.
 fn interpreter() -> Result<String> {
     let said =
         Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output()?;
@@ -96,7 +96,7 @@ impl Bench {
         command
     }
 
-    /// A run of the planner at its first step, or of a loop that can go on as long as we measure.
+    /// Starts a run of the planner, or of a loop that lasts as long as the measurement.
     fn start(&self, id: &str) -> Result<()> {
         if id == "reported" {
             let folder = self.dir.join("home/.agents/skills/round");
@@ -118,7 +118,7 @@ impl Bench {
     }
 }
 
-/// A step that leads back to itself and says as much as one of the planner's does.
+/// A step that leads back to itself, with about as much text as one of the planner's.
 fn round() -> Result<String> {
     let mut text = String::new();
     for line in 1..40 {

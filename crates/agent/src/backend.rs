@@ -1,4 +1,4 @@
-//! What executes the turns of a run: our own loop, or somebody else's agent.
+//! Backends that execute the turns of a run: our own loop, or an external agent CLI.
 
 use std::time::Duration;
 
@@ -38,105 +38,98 @@ pub(crate) use holds::{freedom, hold};
 pub use kind::{Choice, ChoiceError, Installed, Kind, available, backend};
 pub use scripted::{ScriptedBackend, TranscriptError};
 
-/// Something that executes a whole task by itself.
+/// Executes a whole task without further help from the caller.
 pub trait Backend: Send + Sync {
-    /// The word that users choose it by.
+    /// The name by which users select the backend.
     fn name(&self) -> &str;
 
-    /// What it can be held to.
+    /// Describes which restrictions the backend can enforce.
     fn holds(&self) -> Holds;
 
-    /// Whether it takes servers of tools but no JSON Schema, so that answers of a shape are best handed in on a form.
+    /// Returns true if the backend accepts MCP servers but no JSON Schema, so that structured
+    /// answers are best submitted through a form.
     fn wants_forms(&self) -> bool {
         false
     }
 
-    /// Runs a task to its end. Everything that happens is told through `events`, but for the start and the end of
-    /// the run, which the caller tells. It never fails: what goes wrong is a [`Finished`] as well.
+    /// Runs a task to completion. Reports progress through `events`, except for the start and the
+    /// end of the run, which the caller reports. Never fails: errors are returned in the
+    /// [`Finished`] as well.
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished>;
 }
 
-/// What somebody else's agent is asked to do.
+/// A task for an external agent.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What is to be done, with skills that strangers wrote wrapped into it.
+    /// The task itself, with untrusted skills wrapped into it.
     pub prompt: String,
-    /// What it is told as the operator: the agent's instructions and the skills that are trusted.
+    /// The system prompt: the agent's instructions and the trusted skills.
     pub system: String,
-    /// Where it works.
     pub dir: Utf8PathBuf,
-    /// Its whole environment.
+    /// The complete environment of the process; nothing is inherited.
     pub environment: Vec<(String, String)>,
-    /// The model, in the backend's own words; its default if absent.
+    /// The model, as the backend names it; the backend's default if absent.
     pub model: Option<String>,
-    /// The session to go on with.
+    /// The id of the session to resume.
     pub session: Option<String>,
-    /// The JSON Schema of the answer.
+    /// The JSON Schema that the answer must match.
     pub schema: Option<Value>,
-    /// The form that the answer is handed in on, where the program cannot be held to a schema.
+    /// The form to submit the answer through, for backends that cannot enforce a schema.
     pub form: Option<Form>,
-    /// What it may do.
     pub freedom: Freedom,
-    /// What it is told of our rules, where it knows such rules.
+    /// Rules passed on to backends that support them.
     pub told: Told,
-    /// Most dollars to spend, where the backend can be told.
+    /// The maximum cost in US dollars, for backends with such an option.
     pub max_cost_usd: Option<f64>,
-    /// Most turns, where the backend can be told.
+    /// The maximum number of turns, for backends with such an option.
     pub max_iterations: Option<u32>,
     /// MCP servers to offer, as the `mcpServers` object of their usual configuration file.
     pub mcp_servers: Option<Value>,
-    /// Whether instruction files of the folder are not followed, where it can be told.
+    /// True if instruction files in `dir` are to be ignored, for backends with such an option.
     pub ignore_project_rules: bool,
-    /// Longest silence.
+    /// The maximum time without output.
     pub idle: Duration,
-    /// Longest life.
+    /// The maximum run time.
     pub absolute: Duration,
-    /// Limits on it and everything that it starts together.
+    /// Limits on the process and all its descendants together.
     pub usage: UsageLimits,
-    /// Ends it.
     pub cancel: CancellationToken,
 }
 
 impl Job {
-    /// What the operator says, for programs that keep it with the session: nothing when a session goes on.
+    /// The system prompt for backends that store it with the session: empty when a session is
+    /// resumed.
     pub(crate) fn new_system(&self) -> &str {
         if self.session.is_some() { "" } else { &self.system }
     }
 }
 
-/// What somebody else's agent may do without asking.
+/// The freedom of an external agent to act without asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Freedom {
-    /// Look only.
     ReadOnly,
-    /// Change files in its folder, and run commands in its own sandbox.
+    /// May change files in its folder and run commands in its own sandbox.
     #[default]
     Workspace,
-    /// Anything.
+    /// No restrictions.
     Full,
 }
 
-/// How a task ended.
+/// The result of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
-    /// How.
     pub status: Status,
-    /// The answer.
     pub text: String,
-    /// The answer as JSON, where a schema was asked for.
+    /// The answer as JSON, if a schema was requested.
     pub structured: Option<Value>,
-    /// What went wrong.
     pub error: Option<String>,
-    /// What was used.
     pub usage: Usage,
-    /// What it cost, as far as it was told.
+    /// The cost, as far as the backend reports it.
     pub cost_usd: Option<f64>,
-    /// Turns.
     pub iterations: u32,
-    /// Calls that were not allowed.
     pub denials: Vec<Denial>,
-    /// The session, for going on with it.
+    /// The id for resuming the session.
     pub session: Option<String>,
-    /// When an allowance is filled again, if that is why it ended.
+    /// The time at which the usage limit resets, if the task ended because of that limit.
     pub resets_at_ms: Option<u64>,
 }

@@ -1,9 +1,10 @@
-//! Keeps a conversation within what the model can read.
+//! Keeps a conversation within the model's context window.
 //!
-//! First, old answers of tools are taken out. If that is not enough, everything between the start and the last turns is
-//! replaced by a summary, which the model writes, or, where it cannot, a list of what was done. The start (the system
-//! prompt, the skills chosen for the task, the task) and the last turns stay as they are. Skills that went with the
-//! middle are put back from the ledger: a skill's text is never lost.
+//! First, old tool results are cleared. If that is not enough, everything between the start and the
+//! last turns is replaced by a summary, written by the model or, if that fails, by a shortened
+//! record. The start (the system prompt, the skills selected for the task, the task) and the last
+//! turns are unchanged. Skills that were removed with the middle are re-attached from the ledger,
+//! so that a skill's text is never lost.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,7 +23,7 @@ use crate::run::lock;
 
 const CLEARED_OVER_CHARS: usize = 400;
 
-/// Makes the conversation shorter if it comes near to what the model can read. It is called before every call.
+/// Shortens the conversation if it approaches the context window. Called before every model call.
 pub(crate) async fn fit(turn: &mut Turn) {
     let Some(model) = turn.model.clone() else { return };
     let room = room(&model).saturating_sub(turn.specs_tokens);
@@ -31,14 +32,15 @@ pub(crate) async fn fit(turn: &mut Turn) {
     }
 }
 
-/// Makes the conversation a good deal shorter, because the provider said that it is too long.
+/// Shortens the conversation substantially, after the provider rejected it as too long.
 pub(crate) async fn shorten(turn: &mut Turn) {
     let Some(model) = turn.model.clone() else { return };
     let half = turn.conversation.tokens() / 2;
     compact(turn, &model, half.min(room(&model))).await;
 }
 
-/// Tokens that the conversation may take, with head-room for the answer and for estimates that are wrong.
+/// The maximum number of tokens for the conversation, with head-room for the answer and for
+/// estimation errors.
 fn room(model: &ModelChoice) -> u64 {
     (model.context_tokens as f64 * COMPACT_AT) as u64
 }
@@ -48,8 +50,8 @@ async fn compact(turn: &mut Turn, model: &ModelChoice, room: u64) {
     let parts = split(&turn.conversation.messages, room);
     turn.conversation.measured = None;
     let cleared = clear_results(&mut turn.conversation.messages[parts.clone()]);
-    // Thoughts of turns that are over are of no use. Those of the last turns stay: providers refuse answers of tools to
-    // calls whose thoughts were taken away.
+    // Thinking of completed turns is no longer needed. Keep that of the last turns: providers
+    // reject tool results for calls whose thinking was removed.
     turn.conversation.messages[parts.clone()].iter_mut().for_each(drop_thoughts);
     let mut reattached = Vec::new();
     let mut removed = 0;
@@ -64,7 +66,8 @@ async fn compact(turn: &mut Turn, model: &ModelChoice, room: u64) {
         let (back, names) = reattach(turn, &parts);
         reattached = names;
         let asked = last_request(&turn.conversation.messages, &parts).map(Message::user);
-        // It has words of pages, files and skills that nobody vouches for, so it does not speak as the operator.
+        // The summary contains untrusted text from pages, files and skills, so it must not be a
+        // system message.
         let text = format!("<summary_of_earlier_turns>\n{summary}\n</summary_of_earlier_turns>");
         let mut put = vec![Message::user(text)];
         put.extend(back);
@@ -83,7 +86,8 @@ async fn compact(turn: &mut Turn, model: &ModelChoice, room: u64) {
     });
 }
 
-/// The middle: after the head (up to the first thing that the user said) and before the last turns.
+/// Returns the middle: after the head (which ends with the first user message) and before the last
+/// turns.
 fn split(messages: &[Message], room: u64) -> std::ops::Range<usize> {
     let first_user = messages.iter().position(|message| matches!(message, Message::User { .. }));
     let start = first_user.map_or(messages.len(), |at| at + 1);
@@ -95,26 +99,28 @@ fn split(messages: &[Message], room: u64) -> std::ops::Range<usize> {
         if kept > budget && end.is_some() {
             break;
         }
-        // A call and its answers stay together, so the last turns begin where the model speaks.
+        // A call and its results must stay together, so the last turns begin with an assistant
+        // message.
         if matches!(messages[at], Message::Assistant { .. }) {
             end = Some(at);
         }
     }
-    // Where the model has not spoken, everything is the task.
+    // Without an assistant message, the whole conversation is the task.
     start..end.unwrap_or(start)
 }
 
-/// Whether a summary would be shorter than what it is of. Summaries and skills go in again, so they do not count.
+/// Returns true if a summary would be shorter than the original. System messages don't count, since
+/// skills are re-attached.
 fn is_worth_it(middle: &[Message]) -> bool {
     let spoken = middle.iter().filter(|message| !matches!(message, Message::System { .. }));
     spoken.map(tokens_of).sum::<u64>() > u64::from(SUMMARY_TOKENS_MAX)
 }
 
-/// What the user last asked for, if that is about to go: a summary may tell it wrong.
+/// Returns the user's last request if it is in the middle: a summary might misstate it.
 fn last_request(messages: &[Message], middle: &std::ops::Range<usize>) -> Option<String> {
     let (at, request) = messages.iter().enumerate().rev().find_map(|(at, message)| {
         let Message::User { content } = message else { return None };
-        // What the user said comes after the skills that nobody agreed to, which speak as the user as well.
+        // Untrusted skills are user messages too, but the request comes after them.
         match content.last() {
             Some(UserPart::Text { text }) if !text.starts_with("<untrusted_skill ") => {
                 Some((at, text))
@@ -125,7 +131,7 @@ fn last_request(messages: &[Message], middle: &std::ops::Range<usize>) -> Option
     middle.contains(&at).then(|| request.clone())
 }
 
-/// Takes out long answers of tools, but not the texts of skills. Tells how many.
+/// Clears long tool results, except those of the `skill` tool, and returns how many.
 fn clear_results(middle: &mut [Message]) -> usize {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     let mut cleared = 0;
@@ -150,14 +156,16 @@ fn clear_results(middle: &mut [Message]) -> usize {
 
 fn drop_thoughts(message: &mut Message) {
     if let Message::Assistant { content } = message {
-        let is_thought = |part: &AssistantPart| {
-            matches!(part, AssistantPart::Thinking { .. } | AssistantPart::RedactedThinking { .. })
-        };
-        content.retain(|part| !is_thought(part));
+        content.retain(|part| !is_thinking(part));
     }
 }
 
-/// Asks the model for a summary, within the run's limits. `None` if it gives none: compaction must not fail a run.
+fn is_thinking(part: &AssistantPart) -> bool {
+    matches!(part, AssistantPart::Thinking { .. } | AssistantPart::RedactedThinking { .. })
+}
+
+/// Asks the model for a summary, within the run's limits. Returns `None` on failure: compaction
+/// must not fail a run.
 async fn summarise(turn: &Turn, model: &ModelChoice, middle: &[Message]) -> Option<String> {
     let mut transcript = String::new();
     for message in middle {
@@ -223,7 +231,7 @@ fn without_results(message: &Message) -> Message {
     message
 }
 
-/// What was done, without a model: who said what, shortened, and which tools were called.
+/// Builds a record without a model: all messages, shortened, and the names of the tools called.
 fn record_of(middle: &[Message]) -> String {
     const LINE_CHARS: usize = 200;
     let mut out = String::from("A record of what was said and done, shortened:\n");
@@ -243,8 +251,8 @@ fn record_of(middle: &[Message]) -> String {
     out
 }
 
-/// The texts of skills that went with the middle, from the ledger. Those that there is no room for are forgotten there as
-/// well, so that they can be loaded again.
+/// Re-attaches skills whose text was removed with the middle, from the ledger. Skills for which
+/// there is no room are also removed from the ledger, so that they can be loaded again.
 fn reattach(turn: &Turn, middle: &std::ops::Range<usize>) -> (Vec<Message>, Vec<String>) {
     let head_skills = &turn.conversation.head_skills;
     let (head, tail) =
@@ -253,7 +261,8 @@ fn reattach(turn: &Turn, middle: &std::ops::Range<usize>) -> (Vec<Message>, Vec<
     let stands = |held: &Held| {
         let Activation { id, body, .. } = &held.activation;
         let said = |part: &[Message]| part.iter().any(|message| says(message, body.trim_end()));
-        // The text at the start is an old one, if the skill has changed since.
+        // If the skill has changed since, the head still contains its old text, so compare the body
+        // as well.
         !body.is_empty() && ((head_skills.contains(id) && said(head)) || said(tail))
     };
     let standing: Vec<String> = ledger

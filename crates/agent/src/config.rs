@@ -1,4 +1,4 @@
-//! How a system behaves, apart from what each run asks for.
+//! The configuration of a system, apart from the options of each run.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,11 @@ use repertoire_sandbox::limits::ToolLimits;
 use crate::permission::Permissions;
 use crate::spending::RunLimits;
 
-/// The model when nobody says which.
+/// The model to use if none is configured.
 pub const DEFAULT_MODEL: &str = "anthropic/claude-haiku-4-5";
 
-/// How a system behaves. [`Config::default`] is what `rep` does without a configuration file.
+/// The configuration of a system. [`Config::default`] is the behaviour of `rep` without a
+/// configuration file.
 ///
 /// ```
 /// use repertoire_agent::Config;
@@ -28,27 +29,24 @@ pub const DEFAULT_MODEL: &str = "anthropic/claude-haiku-4-5";
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The model of agents that ask for none.
+    /// The model for agents that don't specify one.
     pub model: ModelName,
-    /// How skills are chosen for a task: `skills.auto_trigger`.
+    /// Settings for selecting skills: `skills.auto_trigger`.
     pub auto_trigger: Settings,
-    /// How much of a skill goes into a conversation.
+    /// Limits on the text of a skill in a conversation.
     pub skill_budget: Budget,
-    /// Whether references go in with a skill.
+    /// Controls whether references are loaded together with their skill.
     pub references: References,
-    /// Most characters of the list of skills in the `skill` tool's description.
+    /// The maximum length of the skill list in the `skill` tool's description, in characters.
     pub catalog_chars_max: usize,
-    /// Who may do what.
     pub permissions: Permissions,
-    /// What a run may use.
     pub limits: RunLimits,
-    /// Caps on tools.
     pub tools: ToolLimits,
-    /// How long to wait for a model.
+    /// The timeouts of model calls.
     pub timeouts: Timeouts,
-    /// When and how often a failed call of the model is made again.
+    /// The retry policy of model calls.
     pub retry: Policy,
-    /// How often each skill was used before, which makes it a little likelier to be chosen.
+    /// The number of earlier uses of each skill, which slightly raises its score in selection.
     pub usage: BTreeMap<String, u32>,
 }
 

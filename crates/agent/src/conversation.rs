@@ -1,5 +1,5 @@
-//! What was said between a user and an agent, with the skills that are in it. It is a value: it can be kept on disk
-//! and taken up again.
+//! The conversation between a user and an agent, with its activated skills. A plain value, so that
+//! it can be saved to disk and resumed.
 
 use std::collections::BTreeSet;
 
@@ -9,42 +9,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::TodoItem;
 
-/// The version of the shape on disk.
+/// The version of the serialised format.
 pub const CONVERSATION_VERSION: u32 = 1;
 
-/// A conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Conversation {
-    /// The version of this shape.
+    /// The version of the serialised format.
     pub version: u32,
-    /// Its id.
     pub id: String,
-    /// The agent that it was begun with.
+    /// The agent with which it was started.
     pub agent: Option<String>,
-    /// What was said, the system prompt first.
+    /// All messages, the system prompt first.
     pub messages: Vec<Message>,
-    /// The skills that are in it.
+    /// The skills activated in the conversation.
     pub ledger: Ledger,
-    /// Skills whose text stands at the start, which compaction never touches.
+    /// Skills whose text is in the first messages, which compaction never changes.
     pub head_skills: BTreeSet<String>,
-    /// Things to do.
     pub todos: Vec<TodoItem>,
-    /// The session at another backend, if that is where it takes place.
+    /// The session at an external backend, if one executes the conversation.
     pub session: Option<String>,
-    /// The backend that the session is at.
+    /// The backend to which the session belongs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_at: Option<String>,
-    /// Skills that fitted the first task, the best first. They are described first for as long as the conversation lasts:
-    /// a description that changes makes providers read everything anew.
+    /// The skills selected for the first task, best first. They stay first in the skill list for
+    /// the whole conversation: a changed description would invalidate the provider's prompt cache.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub winners: Vec<String>,
-    /// How many messages the provider last counted, and how many tokens they were.
+    /// The number of messages that the provider last counted, and their tokens.
     #[serde(skip)]
     pub measured: Option<(usize, u64)>,
 }
 
 impl Conversation {
-    /// A conversation in which nothing has been said.
+    /// Creates an empty conversation.
     pub fn new(id: impl Into<String>) -> Self {
         Conversation {
             version: CONVERSATION_VERSION,
@@ -61,8 +58,8 @@ impl Conversation {
         }
     }
 
-    /// Answers calls that were left open when a run was interrupted, and takes out answers to calls that nobody made:
-    /// providers refuse such conversations.
+    /// Adds results for calls that were left open by an interrupted run, and removes results
+    /// without a call: providers reject such conversations.
     pub fn mend(&mut self) {
         let before = self.messages.len();
         let mut mended: Vec<Message> = Vec::with_capacity(before);
@@ -93,15 +90,15 @@ impl Conversation {
         self.messages = mended;
     }
 
-    /// What was said, for choosing skills: the latest first to be of use, oldest first in order.
+    /// Returns the texts of all messages, oldest first, as context for selecting skills.
     pub fn said(&self) -> Vec<String> {
         let spoken =
             self.messages.iter().filter(|message| !matches!(message, Message::System { .. }));
         spoken.map(Message::text).filter(|text| !text.is_empty()).collect()
     }
 
-    /// About how many tokens it is: what the provider counted, and an estimate of the rest. A provider that counts far
-    /// less than there is is not believed.
+    /// The approximate number of tokens: the provider's count plus an estimate for newer messages.
+    /// At least half of our own estimate, in case a provider reports far too little.
     pub fn tokens(&self) -> u64 {
         let all: u64 = self.messages.iter().map(tokens_of).sum();
         let Some((counted, tokens)) = self.measured else { return all };
@@ -110,7 +107,7 @@ impl Conversation {
     }
 }
 
-/// About how many tokens a message is.
+/// Estimates the tokens of a message.
 pub fn tokens_of(message: &Message) -> u64 {
     let bytes = match message {
         Message::System { text } => text.len(),
@@ -144,11 +141,14 @@ fn answers(content: &[UserPart], id: &str) -> bool {
 
 fn interrupted(calls: Vec<String>) -> Vec<ToolResult> {
     let text = "The call was interrupted before it ended; it may have had effects.";
-    let result = |call_id| ToolResult { call_id, text: text.to_owned(), is_error: true };
-    calls.into_iter().map(result).collect()
+    calls
+        .into_iter()
+        .map(|call_id| ToolResult { call_id, text: text.to_owned(), is_error: true })
+        .collect()
 }
 
-/// Puts answers before a message: into it, if the user speaks, else as a message of their own.
+/// Inserts results for open calls before a message: into it if it is a user message, else as a
+/// separate message.
 fn close(mended: &mut Vec<Message>, message: &mut Message, open: Vec<String>) {
     let results = interrupted(open);
     match message {

@@ -1,7 +1,7 @@
-//! An agent's definition: Markdown with frontmatter, as a value.
+//! Agent definitions: Markdown with frontmatter, parsed into a value.
 //!
-//! The file is one of the catalog's agents, so it is found, linted and reloaded like a skill; this module reads the
-//! fields that matter for running it.
+//! The files are agents of the catalog, so they are discovered, linted and reloaded like skills;
+//! this module parses the fields that matter for running them.
 
 use repertoire_model::{ModelName, ResponseFormat, Sampling, Thinking};
 use repertoire_skill::catalog::Entry;
@@ -12,13 +12,13 @@ use repertoire_text::yaml::{Node, ScalarKind, Value};
 
 use crate::limits::{ITERATIONS_MAX, THINKING_TOKENS_MAX, THINKING_TOKENS_MIN};
 
-/// The name of the agent that runs when none is asked for.
+/// The agent to run if none is requested.
 pub const DEFAULT_AGENT: &str = "default";
 
-/// Tokens for thinking when the definition only says that there shall be some.
+/// The token budget for thinking if the definition only enables it.
 const THINKING_TOKENS: u32 = 8_000;
 
-/// Presets of how adventurous answers are: name, temperature, top-p.
+/// Presets for sampling: name, temperature, top-p.
 pub const BEHAVIOURS: &[(&str, f64, f64)] = &[
     ("deterministic", 0.1, 0.5),
     ("precise", 0.2, 0.6),
@@ -27,55 +27,48 @@ pub const BEHAVIOURS: &[(&str, f64, f64)] = &[
     ("exploratory", 0.9, 0.98),
 ];
 
-/// Short words for models that Claude Code's agents use.
+/// Aliases for models, as used in Claude Code's agents.
 const MODEL_WORDS: &[(&str, &str)] = &[
     ("haiku", "anthropic/claude-haiku-4-5"),
     ("sonnet", "anthropic/claude-sonnet-4-5"),
     ("opus", "anthropic/claude-opus-4-5"),
 ];
 
-/// An agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
-    /// Its name.
     pub name: String,
-    /// What it is for.
     pub description: String,
-    /// Its instructions.
     pub prompt: String,
-    /// Its model, if it asks for one.
+    /// The model; the configured default if absent.
     pub model: Option<ModelName>,
-    /// The tools it may use.
     pub tools: ToolFilter,
-    /// How adventurous its answers are.
     pub sampling: Sampling,
-    /// Whether it thinks first.
     pub thinking: Thinking,
-    /// Most turns of a run.
+    /// The maximum number of turns of a run.
     pub max_iterations: Option<u32>,
-    /// Skills that are loaded in any case.
+    /// Skills to load regardless of the task.
     pub skills: Vec<String>,
-    /// The shape of its answer.
     pub format: ResponseFormat,
-    /// Whether a person has agreed to its file.
+    /// The user's trust in the definition's file.
     pub trust: Trust,
-    /// The digest of its file; `None` for one that has no file.
+    /// The digest of the file; `None` for built-in definitions.
     pub digest: Option<Digest>,
-    /// Most runs at once.
+    /// The maximum number of concurrent runs.
     pub max_concurrent: Option<u32>,
 }
 
-/// Which tools an agent may use.
+/// The tools that an agent may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolFilter {
-    /// Names and patterns such as `file-*`; `None` for all.
+    /// Names and patterns such as `file-*`; `None` for all tools.
     pub allowed: Option<Vec<String>>,
-    /// Names that are left out in any case.
+    /// Names and patterns to exclude, even if they are allowed.
     pub disallowed: Vec<String>,
 }
 
 impl ToolFilter {
-    /// Whether a tool is among them. Names are compared as permissions compare them, so `Read` is `read`.
+    /// Returns true if a tool may be used. Names are normalised as in permissions, so `Read` equals
+    /// `read`.
     pub fn has(&self, tool: &str) -> bool {
         let hit = |pattern: &String| pattern_names(pattern, tool);
         self.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(hit))
@@ -83,8 +76,8 @@ impl ToolFilter {
     }
 }
 
-/// Whether an entry of a list names a tool: `*`, `prefix*` or a name in the spelling of any agent. Permissions decide on the
-/// part in brackets after a name.
+/// Returns true if a list entry matches a tool: `*`, `prefix*`, or a name in any agent's spelling.
+/// A part in parentheses after the name is ignored here; permissions evaluate it.
 pub(crate) fn pattern_names(pattern: &str, tool: &str) -> bool {
     let pattern = pattern.split_once('(').map_or(pattern, |(name, _)| name).trim();
     let server_tool = crate::permission::mcp_name(&pattern.to_ascii_lowercase());
@@ -95,18 +88,16 @@ pub(crate) fn pattern_names(pattern: &str, tool: &str) -> bool {
     fits(pattern) || server_tool.is_some_and(|pattern| fits(&pattern))
 }
 
-/// A definition that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("agent `{agent}`: {message}")]
 pub struct DefinitionError {
-    /// The agent.
     pub agent: String,
-    /// What is wrong, and what would be right.
+    /// The problem and how to fix it.
     pub message: String,
 }
 
 impl Default for Definition {
-    /// The agent that runs when none is asked for.
+    /// The built-in agent.
     fn default() -> Self {
         Definition {
             name: DEFAULT_AGENT.to_owned(),
@@ -127,11 +118,11 @@ impl Default for Definition {
 }
 
 impl Definition {
-    /// Reads an agent of the catalog.
+    /// Parses an agent of the catalog.
     ///
     /// # Errors
     ///
-    /// When a field says something that cannot be done.
+    /// Returns an error if a field has an invalid or unsupported value.
     pub fn read(entry: &Entry) -> Result<Self, DefinitionError> {
         let skill = &*entry.skill;
         let fields = Fields { skill };
@@ -167,7 +158,7 @@ impl Definition {
     }
 }
 
-/// The fields of one agent's frontmatter.
+/// The frontmatter of an agent.
 struct Fields<'a> {
     skill: &'a Skill,
 }
@@ -322,10 +313,14 @@ fn scalar(node: &Node) -> Option<ScalarKind<'_>> {
     }
 }
 
-/// Providers allow letters, digits, `_` and `-`.
+/// Replaces characters that providers reject in schema names. They allow letters, digits, `_` and
+/// `-`.
 fn schema_name(agent: &str) -> String {
-    let clean = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    agent.chars().map(clean).take(64).collect()
+    agent.chars().map(name_char).take(64).collect()
+}
+
+fn name_char(c: char) -> char {
+    if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }
 }
 
 #[cfg(test)]

@@ -1,29 +1,26 @@
 //! Effects: the four things that a run can do to its surroundings, and the limits on them.
 //!
-//! A list of tools is translated into effects before anything else is decided, because the same effect can be reached
-//! through several tools: an agent without `bash` must not run commands with `run_tests` either, and an agent that may
-//! not change files must not get them changed by an agent that it delegates to. Limits only ever shrink on the way down.
+//! Lists of tools are translated into effects before anything else is decided, because the same effect can be reached
+//! through several tools: an agent without `bash` must not run commands through `run_tests` either, and an agent that
+//! may not change files must not delegate the change to another agent. Limits only ever shrink on the way down.
 
 use std::fmt;
 
 use crate::definition::{ToolFilter, pattern_names};
 use crate::tool::{Access, Tool};
 
-/// Something that a run can do to its surroundings.
+/// An action of a run on its surroundings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
     /// Create, change or delete files.
     ChangeFiles,
-    /// Run commands of its own choice.
+    /// Run arbitrary commands.
     RunCommands,
-    /// Reach the network.
     UseNetwork,
-    /// Hand work to another agent.
     Delegate,
 }
 
 impl Effect {
-    /// All effects.
     pub const ALL: [Effect; 4] =
         [Effect::ChangeFiles, Effect::RunCommands, Effect::UseNetwork, Effect::Delegate];
 
@@ -36,7 +33,7 @@ impl Effect {
         }
     }
 
-    /// The effect after "may not".
+    /// The verb phrase after "may not".
     pub fn infinitive(self) -> &'static str {
         match self {
             Effect::ChangeFiles => "change files",
@@ -46,7 +43,7 @@ impl Effect {
         }
     }
 
-    /// The effect after "cannot be kept from".
+    /// The verb phrase after "cannot be kept from".
     pub fn gerund(self) -> &'static str {
         match self {
             Effect::ChangeFiles => "changing files",
@@ -63,35 +60,31 @@ impl fmt::Display for Effect {
     }
 }
 
-/// A set of effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EffectSet(u8);
 
 impl EffectSet {
-    /// No effect at all.
     pub const NONE: EffectSet = EffectSet(0);
-    /// Every effect.
     pub const ALL: EffectSet = EffectSet(0b1111);
     /// Everything that a tool of unknown behaviour may do.
     pub const UNKNOWN_TOOL: EffectSet = EffectSet(0b0111);
 
-    /// The set of some effects.
+    /// Builds a set.
     pub fn of(effects: &[Effect]) -> Self {
         EffectSet(effects.iter().fold(0, |bits, effect| bits | effect.bit()))
     }
 
-    /// Whether an effect is in the set.
     pub fn has(self, effect: Effect) -> bool {
         self.0 & effect.bit() != 0
     }
 
-    /// The effects that are in both sets.
+    /// The intersection of two sets.
     #[must_use]
     pub fn and(self, other: EffectSet) -> Self {
         EffectSet(self.0 & other.0)
     }
 
-    /// The effects that are in either set.
+    /// The union of two sets.
     #[must_use]
     pub fn or(self, other: EffectSet) -> Self {
         EffectSet(self.0 | other.0)
@@ -103,12 +96,11 @@ impl EffectSet {
         EffectSet(self.0 & !other.0)
     }
 
-    /// The effects in a fixed order.
+    /// The effects, in a fixed order.
     pub fn iter(self) -> impl Iterator<Item = Effect> {
         Effect::ALL.into_iter().filter(move |effect| self.has(*effect))
     }
 
-    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self == EffectSet::NONE
     }
@@ -120,22 +112,22 @@ impl Default for EffectSet {
     }
 }
 
-/// One row of the table of tools.
+/// A row of the table of tools.
 struct ToolEffects {
     tool: &'static str,
     /// The effects without which the tool is not offered.
     needs: &'static [Effect],
-    /// The effects that a list of allowed tools grants by naming the tool.
+    /// The effects granted by naming the tool in a list of allowed tools.
     grants: &'static [Effect],
-    /// The effects that a list of disallowed tools removes by naming the tool.
+    /// The effects removed by naming the tool in a list of disallowed tools.
     removes: &'static [Effect],
 }
 
 use Effect::{ChangeFiles, Delegate, RunCommands, UseNetwork};
 
-/// The effects of the built-in tools. Tools that only read, or only touch the run itself, have none. `git` is offered for
-/// reading to everybody; its other subcommands are checked call by call. `run_tests`, `git` and `github` name one
-/// program each, so disallowing them removes the tool and no effect.
+/// The effects of the built-in tools. Tools that only read, or only affect the run itself, have none. `git` is always
+/// offered for reading; its other subcommands are checked call by call. `run_tests`, `git` and `github` run one program
+/// each, so disallowing them removes the tool but no effect.
 const TABLE: &[ToolEffects] = &[
     row("write", &[ChangeFiles], &[ChangeFiles], &[ChangeFiles]),
     row("edit", &[ChangeFiles], &[ChangeFiles], &[ChangeFiles]),
@@ -165,7 +157,7 @@ const fn row(
     ToolEffects { tool, needs, grants, removes }
 }
 
-/// Names of other agents' tools that map to one of ours but cover only a part of it: disallowing them removes no effect.
+/// Names of other agents' tools that correspond to only a part of one of ours: disallowing them removes no effect.
 const PARTIAL_NAMES: &[&str] = &["notebookedit", "multiedit", "str_replace", "replace"];
 
 fn row_of(tool: &str) -> Option<&'static ToolEffects> {
@@ -190,23 +182,29 @@ impl AgentLimit {
         AgentLimit { agent: agent.to_owned(), effects: effects_of(tools), tools: tools.clone() }
     }
 
+    fn is_limited(&self) -> bool {
+        let allowed = self.tools.allowed.as_ref();
+        allowed.is_some_and(|names| !names.iter().any(|name| name == "*"))
+            || !self.tools.disallowed.is_empty()
+    }
+
     fn disallows(&self, tool: &str) -> bool {
         self.tools.disallowed.iter().any(|pattern| pattern_names(pattern, tool))
     }
 
-    /// Whether the list of allowed tools names a tool, other than by `*`.
+    /// Returns true if the list of allowed tools names a tool, other than by `*`.
     fn names(&self, tool: &str) -> bool {
         let named = |pattern: &String| pattern.trim() != "*" && pattern_names(pattern, tool);
         self.tools.allowed.iter().flatten().any(named)
     }
 
-    /// Why a tool that needs these effects may not be used.
+    /// The reason why a tool that needs these effects may not be used, if any.
     fn refusal(&self, tool: &str, needs: EffectSet) -> Option<Refusal> {
         let agent = self.agent.clone();
         if self.disallows(tool) {
             return Some(Refusal { agent, tool: tool.to_owned(), effect: None });
         }
-        // A tool of unknown behaviour that the agent's own list names is one that its author wanted.
+        // If the agent's own list names a tool of unknown behaviour, its author wanted it.
         if row_of(tool).is_none() && self.names(tool) {
             return None;
         }
@@ -215,7 +213,7 @@ impl AgentLimit {
     }
 }
 
-/// The effects that a list of tools leaves.
+/// The effects that remain under a list of tools.
 fn effects_of(tools: &ToolFilter) -> EffectSet {
     let granted = match &tools.allowed {
         None => EffectSet::ALL,
@@ -226,22 +224,23 @@ fn effects_of(tools: &ToolFilter) -> EffectSet {
             if all { EffectSet::ALL } else { rows.fold(EffectSet::NONE, EffectSet::or) }
         }
     };
-    let whole = |name: &&String| {
-        let bare = name.split('(').next().unwrap_or_default().trim().to_ascii_lowercase();
-        !PARTIAL_NAMES.contains(&bare.as_str())
-    };
-    let removed = tools.disallowed.iter().filter(whole).flat_map(|pattern| {
+    let whole = tools.disallowed.iter().filter(|name| covers_whole_tool(name));
+    let removed = whole.flat_map(|pattern| {
         TABLE.iter().filter(|row| pattern_names(pattern, row.tool)).map(|row| row.removes)
     });
     removed.fold(granted, |left, removes| left.without(EffectSet::of(removes)))
 }
 
-/// Why a tool is not offered, or a call is not made.
+fn covers_whole_tool(name: &str) -> bool {
+    let bare = name.split('(').next().unwrap_or_default().trim().to_ascii_lowercase();
+    !PARTIAL_NAMES.contains(&bare.as_str())
+}
+
+/// The reason why a tool is not offered, or a call is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The agent whose limit it is.
+    /// The agent whose limit applies.
     pub agent: String,
-    /// The tool.
     pub tool: String,
     /// The effect that the agent may not have; `None` if its list disallows the tool by name.
     pub effect: Option<Effect>,
@@ -257,50 +256,51 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The limit of a run: that of its own agent, and of every agent that waits for it.
+/// The limit of a run: that of its own agent, combined with those of all agents that delegated to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EffectLimit {
     agents: Vec<AgentLimit>,
 }
 
 impl EffectLimit {
-    /// The limit that an agent's lists of tools mean.
+    /// The limit that results from an agent's lists of tools.
     pub fn of(agent: &str, tools: &ToolFilter) -> Self {
         EffectLimit { agents: vec![AgentLimit::new(agent, tools)] }
     }
 
-    /// Both limits at once.
+    /// Combines two limits.
     #[must_use]
     pub fn and(&self, other: &EffectLimit) -> Self {
         let mut agents = self.agents.clone();
-        // An agent that delegates to itself a hundred times has one limit.
+        // Keep one limit for an agent that delegates to itself repeatedly.
         agents.extend(other.agents.iter().filter(|agent| !self.agents.contains(agent)).cloned());
         EffectLimit { agents }
     }
 
-    /// The effects that are left.
+    /// The remaining effects.
     pub fn effects(&self) -> EffectSet {
         self.agents.iter().fold(EffectSet::ALL, |left, agent| left.and(agent.effects))
     }
 
-    /// The agent that may not have an effect.
+    /// The first agent that may not have an effect.
     pub fn agent_without(&self, effect: Effect) -> Option<&str> {
         let lacks = |agent: &&AgentLimit| !agent.effects.has(effect);
         self.agents.iter().find(lacks).map(|agent| agent.agent.as_str())
     }
 
-    /// Whether commands may reach the network. Without `github`, a command must not talk to GitHub either.
+    /// Returns true if commands may reach the network. If `github` is disallowed, commands must not reach GitHub
+    /// either.
     pub fn commands_may_use_network(&self) -> bool {
         self.effects().has(Effect::UseNetwork)
             && !self.agents.iter().any(|agent| agent.disallows("github"))
     }
 
-    /// Whether commands must be kept from something by a sandbox.
+    /// Returns true if commands may only run in a sandbox, because they must be kept from something.
     pub fn commands_need_sandbox(&self) -> bool {
         !self.effects().has(Effect::ChangeFiles) || !self.commands_may_use_network()
     }
 
-    /// Why a tool is not offered; `None` if it is.
+    /// The reason why a tool is not offered; `None` if it is.
     pub fn refuses_tool(&self, tool: &dyn Tool) -> Option<Refusal> {
         let needs = match row_of(tool.name()) {
             Some(row) => EffectSet::of(row.needs),
@@ -309,12 +309,12 @@ impl EffectLimit {
         self.refusal(tool.name(), needs)
     }
 
-    /// Why a built-in tool is not offered; `None` if it is.
+    /// The reason why a built-in tool is not offered; `None` if it is.
     pub fn refuses_named(&self, tool: &str) -> Option<Refusal> {
         self.refusal(tool, needs_of(tool))
     }
 
-    /// Why a call is not made; `None` if it is. `access` is what the call touches.
+    /// The reason why a call with this access is refused; `None` if it is allowed.
     pub fn refuses_call(&self, tool: &dyn Tool, access: Access) -> Option<Refusal> {
         let Some(row) = row_of(tool.name()) else { return self.refuses_tool(tool) };
         let touched: &[Effect] = match access {
@@ -339,8 +339,8 @@ impl EffectLimit {
         self.agents.iter().find_map(|agent| agent.refusal(tool, needs))
     }
 
-    /// The built-in tools that are offered, for backends with tools of their own. Only tools that the last agent's own
-    /// list has are among them.
+    /// The built-in tools that are offered, for backends with tools of their own. Only tools on the last agent's own
+    /// list are included.
     pub fn offered(&self) -> Vec<&'static str> {
         let own = self.agents.last();
         let has = |tool: &str| own.is_none_or(|own| own.tools.has(tool));
@@ -348,13 +348,9 @@ impl EffectLimit {
         tools.filter(|tool| has(tool) && self.refuses_named(tool).is_none()).collect()
     }
 
-    /// Whether any list of tools limits anything.
+    /// Returns true if any list of tools is a restriction.
     pub fn is_limited(&self) -> bool {
-        let lists = |agent: &AgentLimit| {
-            agent.tools.allowed.as_ref().is_some_and(|names| !names.iter().any(|name| name == "*"))
-                || !agent.tools.disallowed.is_empty()
-        };
-        self.agents.iter().any(lists)
+        self.agents.iter().any(AgentLimit::is_limited)
     }
 }
 

@@ -1,7 +1,7 @@
-//! What happens in a run, as values: one type for every backend, also the shape of `--json`.
+//! Events of a run: one type for all backends, which is also the format of `--json`.
 //!
-//! Events are for watching and for keeping. They carry no secrets, and a reader that meets a kind it does not
-//! know passes over it.
+//! Events are for display and for storage. They contain no secrets, and readers must ignore unknown
+//! kinds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,286 +13,286 @@ use serde_json::Value;
 
 use repertoire_text::clock::Clock;
 
-/// The version of the shape.
+/// The version of the event format.
 pub const EVENT_VERSION: u32 = 1;
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// The version of this shape.
+    /// The version of the event format.
     pub v: u32,
     /// The position among the events of the run, from 1.
     pub seq: u64,
-    /// When, in milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     pub at_ms: u64,
-    /// The run.
+    /// The id of the run.
     pub run: String,
-    /// The agent that it happened to.
+    /// The agent that the event belongs to.
     pub agent: String,
-    /// How deep it was delegated; 0 for the agent that was asked.
+    /// The depth of delegation; 0 for the agent of the run itself.
     pub depth: u32,
-    /// What happened.
+    /// The kind of event, with its data.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The kind of event, with its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventKind {
-    /// A run begins.
+    /// A run started.
     RunStarted {
-        /// The conversation that it belongs to.
+        /// The id of the conversation.
         conversation: String,
-        /// What executes it.
+        /// The backend that executes the run.
         backend: String,
-        /// The model, as far as it is known.
+        /// The model, if it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The session at the backend, for resuming there.
+        /// The session at the backend, for resuming it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<String>,
     },
-    /// Skills were chosen for the task, or none was.
+    /// Skills were selected for the task, or none matched.
     SkillsSelected {
-        /// Those that were chosen, the best first.
+        /// The selected skills, best first.
         picks: Vec<SkillPick>,
-        /// Why nothing was chosen, if so.
+        /// The reason why no skill was selected.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         abstention: Option<String>,
     },
-    /// A skill's text is in the conversation now.
+    /// A skill was loaded into the conversation.
     SkillLoaded {
-        /// The skill.
+        /// The id of the skill.
         skill: String,
-        /// The digest of its file.
+        /// The digest of the skill's file.
         digest: String,
-        /// Who asked for it.
+        /// The reason for loading: the selection, a pin, or the `skill` tool.
         by: LoadedBy,
-        /// Why.
+        /// A description of why the skill was loaded.
         reason: String,
-        /// Whether it was there before and nothing was added.
+        /// True if the skill was already loaded, and nothing was added.
         already: bool,
-        /// Whether a person has agreed to it.
+        /// True if the user trusts the skill.
         trusted: bool,
-        /// About how many tokens it takes.
+        /// The estimated number of tokens of the skill.
         tokens: usize,
     },
-    /// A skill was cut to its budget.
+    /// A skill was truncated to its budget.
     SkillTruncated {
-        /// The skill.
+        /// The id of the skill.
         skill: String,
         /// The limit in characters.
         max_chars: usize,
     },
-    /// A skill could not be loaded; the run goes on.
+    /// A skill could not be loaded; the run continues.
     SkillFailed {
-        /// The skill.
+        /// The id of the skill.
         skill: String,
-        /// What went wrong.
+        /// The error message.
         message: String,
     },
-    /// The model is called.
+    /// The model is being called.
     ModelCall {
         /// The model.
         model: String,
         /// The turn, from 1.
         iteration: u32,
-        /// The call, from 1; more than 1 if the call before failed.
+        /// The attempt, from 1; higher after failed calls.
         attempt: u32,
     },
-    /// More text of the answer.
+    /// A piece of the answer's text.
     Text {
         /// The text.
         text: String,
     },
-    /// More thoughts.
+    /// A piece of the model's thinking.
     Thinking {
         /// The text.
         text: String,
     },
     /// An answer is complete.
     Answer {
-        /// Its text.
+        /// The text of the answer.
         text: String,
-        /// Why it ended.
+        /// The reason why the model stopped.
         stop: String,
-        /// What it used.
+        /// The tokens used.
         usage: Usage,
-        /// What it cost, if the price is known.
+        /// The cost in US dollars, if the price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
     },
-    /// A tool is called.
+    /// A tool was called.
     ToolCall {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// What it is about, on one line.
+        /// A one-line description of the call.
         subject: String,
         /// The arguments.
         arguments: Value,
     },
-    /// A tool answered.
+    /// A tool returned a result.
     ToolResult {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// Whether it failed.
+        /// True if the call failed.
         is_error: bool,
-        /// The start of the answer.
+        /// The start of the result.
         summary: String,
-        /// Its size.
+        /// The size of the whole result.
         bytes: usize,
-        /// How long it took.
+        /// The duration of the call.
         duration_ms: u64,
-        /// Where all of it is, if the answer was cut.
+        /// The file with the full result, if it was truncated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spilled: Option<String>,
     },
-    /// A call was not allowed.
+    /// A call was denied.
     Denied {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// What it was about.
+        /// A one-line description of the call.
         subject: String,
-        /// The rule that forbade it.
+        /// The rule that denied it.
         reason: String,
     },
-    /// A call is tried again.
+    /// A call is being retried.
     Retry {
-        /// What failed.
+        /// The kind of call that failed.
         what: String,
-        /// Why.
+        /// The error.
         reason: String,
-        /// Calls so far.
+        /// The number of attempts so far.
         attempt: u32,
-        /// How long we wait.
+        /// The delay before the next attempt.
         after_ms: u64,
     },
-    /// The run waits for an allowance to be filled again.
+    /// The run is waiting for a usage limit to reset.
     Paused {
-        /// Why.
+        /// The reason for the pause.
         reason: String,
-        /// Until when, in milliseconds since 1970.
+        /// The end of the pause, in milliseconds since 1970.
         until_ms: u64,
     },
-    /// The conversation was made shorter.
+    /// The conversation was compacted.
     Compacted {
-        /// Tokens before, as estimated.
+        /// The estimated tokens before.
         tokens_before: u64,
-        /// Tokens after.
+        /// The estimated tokens after.
         tokens_after: u64,
-        /// Messages that were taken out.
+        /// The number of messages removed.
         messages: usize,
-        /// Skills whose text was put back.
+        /// The skills that were re-attached.
         reattached: Vec<String>,
     },
-    /// Work is handed to another agent.
+    /// A task was delegated to another agent.
     Delegated {
-        /// The call that asked for it.
+        /// The id of the call that requested it.
         id: String,
-        /// The agent.
+        /// The name of the agent.
         to: String,
-        /// What it shall do, in short.
+        /// A short description of the task.
         task: String,
     },
-    /// The other agent is done.
+    /// A delegated task ended.
     DelegationEnded {
-        /// The call that asked for it.
+        /// The id of the call that requested it.
         id: String,
-        /// The agent.
+        /// The name of the agent.
         to: String,
-        /// How it ended.
+        /// The final status of the task.
         status: Status,
     },
-    /// The list of things to do changed.
+    /// The to-do list changed.
     Todos {
-        /// The list.
+        /// The whole list.
         items: Vec<TodoItem>,
     },
-    /// A limit ended the run, or is near.
+    /// A limit stopped the run, or is close.
     Limit {
-        /// Which.
+        /// The name of the limit.
         limit: String,
-        /// What it says.
+        /// The message for the user.
         message: String,
     },
-    /// Something works less well than it should: no sandbox, for instance.
+    /// A feature is missing or restricted: no sandbox, for instance.
     Degraded {
-        /// What.
+        /// The feature.
         what: String,
-        /// How, and what to do about it.
+        /// The consequence, and how to fix it.
         message: String,
     },
-    /// Something that a person should know.
+    /// A warning for the user.
     Warning {
-        /// What.
+        /// The warning.
         message: String,
     },
     /// An event of a backend that has no other kind.
     Other {
-        /// The backend.
+        /// The name of the backend.
         backend: String,
-        /// Its word for it.
+        /// The backend's name for the event.
         name: String,
     },
     /// A run ended.
     RunFinished {
-        /// How.
+        /// The final status.
         status: Status,
         /// The answer.
         text: String,
-        /// The answer as JSON, where a schema was asked for.
+        /// The answer as JSON, if a schema was requested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         structured: Option<Value>,
-        /// What went wrong.
+        /// The error, unless the run succeeded.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// What was used, sub-agents included.
+        /// The tokens used, including sub-agents.
         usage: Usage,
-        /// What it cost, as far as prices are known.
+        /// The cost in US dollars, as far as prices are known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
-        /// Turns.
+        /// The number of turns.
         iterations: u32,
-        /// How long it took.
+        /// The duration of the run.
         duration_ms: u64,
-        /// Calls that were not allowed.
+        /// The calls that were denied.
         denials: Vec<Denial>,
-        /// The session at the backend, for resuming there.
+        /// The session at the backend, for resuming it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<String>,
     },
 }
 
-/// A skill that was chosen.
+/// A skill that was selected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillPick {
-    /// The skill.
+    /// The id of the skill.
     pub skill: String,
-    /// How sure the selection is, 0 to 1.
+    /// The confidence of the selection, from 0 to 1.
     pub score: f64,
-    /// What chose it.
+    /// The strategy that selected it.
     pub strategy: String,
-    /// Why, in a few words.
+    /// A short reason.
     pub reason: String,
 }
 
-/// A call that was not allowed.
+/// A call that was denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Denial {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// What it was about.
+    /// A one-line description of the call.
     pub subject: String,
-    /// Why.
+    /// The reason for the denial.
     pub reason: String,
 }
 
-/// Who put a skill into the conversation.
+/// The cause for loading a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadedBy {
@@ -304,47 +304,47 @@ pub enum LoadedBy {
     Tool,
 }
 
-/// How a run ended.
+/// The final status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// With an answer.
+    /// The run ended with an answer.
     Done,
-    /// With an error.
+    /// The run ended with an error.
     Failed,
-    /// At a limit.
+    /// The run reached a limit.
     Limited,
-    /// Somebody stopped it.
+    /// The run was cancelled.
     Cancelled,
-    /// It waits for an allowance that is filled too late for this run; it can be resumed.
+    /// The run reached a usage limit that resets too late for this run; it can be resumed.
     Paused,
 }
 
-/// One thing to do.
+/// An item of a to-do list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TodoItem {
-    /// What.
+    /// The task.
     pub content: String,
-    /// How far it is.
+    /// The progress of the task.
     pub status: TodoStatus,
 }
 
-/// How far a thing to do is.
+/// The progress of a to-do item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// At work; at most one.
+    /// In progress; at most one item.
     InProgress,
-    /// Done.
+    /// Completed.
     Completed,
 }
 
-/// Who is told of events. It is called from the run itself and must be quick.
+/// Receives the events. Called synchronously from the run, so it must return quickly.
 pub type Sink = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// Numbers events and hands them on.
+/// Numbers the events of a run and passes them to a sink.
 #[derive(Clone)]
 pub struct Events {
     sink: Sink,
@@ -353,7 +353,7 @@ pub struct Events {
     agent: Arc<str>,
     depth: u32,
     seq: Arc<AtomicU64>,
-    /// What is told only once.
+    /// Events that [`Events::emit_once`] has already emitted.
     told: Arc<Mutex<Vec<EventKind>>>,
 }
 
@@ -364,7 +364,6 @@ impl std::fmt::Debug for Events {
 }
 
 impl Events {
-    /// The events of a run.
     pub fn new(run: &str, agent: &str, clock: Arc<dyn Clock>, sink: Sink) -> Self {
         Events {
             sink,
@@ -377,12 +376,12 @@ impl Events {
         }
     }
 
-    /// The events of a sub-agent of this run; they share its numbers.
+    /// The events of a sub-agent of this run; they share its sequence numbers.
     pub fn child(&self, agent: &str) -> Self {
         Events { agent: agent.into(), depth: self.depth + 1, ..self.clone() }
     }
 
-    /// Tells of something.
+    /// Emits an event.
     pub fn emit(&self, kind: EventKind) {
         let event = Event {
             v: EVENT_VERSION,
@@ -396,7 +395,7 @@ impl Events {
         (self.sink)(&event);
     }
 
-    /// Tells of something, unless it was told before in this run or by a sub-agent of it.
+    /// Emits an event, unless this run or one of its sub-agents already did.
     pub fn emit_once(&self, kind: EventKind) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.contains(&kind) {
@@ -407,17 +406,17 @@ impl Events {
         self.emit(kind);
     }
 
-    /// The run's id.
+    /// The id of the run.
     pub fn run(&self) -> &str {
         &self.run
     }
 
-    /// The agent's name.
+    /// The name of the agent.
     pub fn agent(&self) -> &str {
         &self.agent
     }
 
-    /// How deep the agent is delegated.
+    /// The depth of delegation.
     pub fn depth(&self) -> u32 {
         self.depth
     }

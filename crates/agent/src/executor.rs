@@ -1,5 +1,5 @@
-//! Executing one skill: its tools checked, within its time, tried again when it fails, its result kept for a minute, and
-//! no more than a few at once.
+//! Executes single skills: checks their tools, enforces timeouts and concurrency limits, retries
+//! failures, and caches results for a minute.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -35,63 +35,56 @@ pub use context::{
 };
 pub use metrics::SkillMetrics;
 
-/// What a skill was executed to.
+/// The result of executing a skill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillResult {
-    /// Whether it did what it is for.
+    /// True if the skill achieved its purpose.
     pub success: bool,
-    /// What it answered.
+    /// The text of the answer.
     pub output: String,
     /// The answer as JSON, if it is an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// What went wrong.
+    /// The error, unless the execution succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How it went.
+    /// Measurements of the execution.
     pub metadata: ResultMetadata,
 }
 
-/// How an execution went.
+/// Measurements of an execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultMetadata {
-    /// How long it took, waiting for its turn not included.
+    /// The duration, without the time spent in the queue.
     pub duration_ms: u64,
-    /// How often it was tried again.
+    /// The number of retries.
     pub retries: u32,
-    /// Whether the result is an earlier one.
+    /// True if the result is from the cache.
     pub cached: bool,
 }
 
-/// A skill that was not executed at all.
+/// The reason why a skill was not executed at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecuteError {
-    /// There is no such skill.
     #[error(transparent)]
     NotFound(#[from] NotFound),
-    /// No agent has the capability.
     #[error("no agent has the capability `{capability}`; there are {}", known.join(", "))]
     NoCapability {
-        /// What was asked for.
         capability: String,
-        /// What there is.
+        /// The capabilities that agents have.
         known: Vec<String>,
     },
-    /// Tools that the skill requires are not there.
+    /// Tools that the skill requires are not available.
     #[error("`{skill}` requires tools that are not there: {}", missing.join(", "))]
-    MissingTools {
-        /// The skill.
-        skill: String,
-        /// The tools.
-        missing: Vec<String>,
-    },
+    MissingTools { skill: String, missing: Vec<String> },
 }
 
-/// Executes skills and sub-agents.
+/// Executes skills and sub-agents by name.
 pub struct SkillExecutor {
     system: System,
     options: RunOptions,
-    /// Tokio's semaphore is fair: who waits longest is next.
+    /// Limits all executions. Tokio's semaphore is fair: the longest-waiting caller is served
+    /// first.
     turns: Semaphore,
     each: Mutex<BTreeMap<String, Arc<Semaphore>>>,
     cache: Mutex<Cache>,
@@ -99,7 +92,7 @@ pub struct SkillExecutor {
 }
 
 impl SkillExecutor {
-    /// An executor on a system. `options` hold for every run: model, limits, listeners.
+    /// Creates an executor. `options` apply to every run: model, limits, event sinks.
     pub fn new(system: System, options: RunOptions) -> Self {
         SkillExecutor {
             system,
@@ -115,7 +108,8 @@ impl SkillExecutor {
     ///
     /// # Errors
     ///
-    /// When it is not there, or its tools are not. A failed execution is a result.
+    /// Returns an error if the skill or a required tool does not exist. A failed execution is a
+    /// result, not an error.
     pub async fn execute(
         &self,
         name: &str,
@@ -140,13 +134,13 @@ impl SkillExecutor {
             return Ok(result);
         }
         let own = self.own_turns(entry);
-        // Nobody closes these, so there is always a permit in the end.
+        // These semaphores are never closed, so acquiring a permit cannot fail.
         let _own = match &own {
             Some(own) => own.acquire().await.ok(),
             None => None,
         };
         let _turn = self.turns.acquire().await.ok();
-        // Somebody else may have asked the same while we waited.
+        // Another caller may have cached the same request in the meantime.
         if let Some(result) = self.cached(entry, key).filter(|_| cacheable) {
             return Ok(result);
         }
@@ -158,11 +152,11 @@ impl SkillExecutor {
         Ok(result)
     }
 
-    /// Executes the first agent, by name, that has a capability.
+    /// Executes the first agent, in order of name, that has a capability.
     ///
     /// # Errors
     ///
-    /// When none has it.
+    /// Returns an error if no agent has it.
     pub async fn execute_capability(
         &self,
         capability: &str,
@@ -182,7 +176,7 @@ impl SkillExecutor {
         }
     }
 
-    /// How each skill has fared so far.
+    /// The metrics of each skill so far.
     pub fn metrics(&self) -> BTreeMap<String, SkillMetrics> {
         lock(&self.metrics).clone()
     }
@@ -198,18 +192,20 @@ impl SkillExecutor {
         let required = &entry.skill.execution.required_tools;
         let missing: Vec<String> =
             required.iter().filter(|name| !is_there(name)).cloned().collect();
-        match missing.is_empty() {
-            true => Ok(()),
-            false => Err(ExecuteError::MissingTools { skill: entry.id.clone(), missing }),
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(ExecuteError::MissingTools { skill: entry.id.clone(), missing })
         }
     }
 
     fn own_turns(&self, entry: &Entry) -> Option<Arc<Semaphore>> {
-        // A system counts an agent's runs itself.
+        // The system itself limits concurrent runs of agents.
         let most = entry.skill.execution.max_concurrent.filter(|_| !entry.skill.is_agent())?.max(1);
         let mut each = lock(&self.each);
-        let semaphore = || Arc::new(Semaphore::new(most as usize));
-        Some(each.entry(entry.id.clone()).or_insert_with(semaphore).clone())
+        let semaphore =
+            each.entry(entry.id.clone()).or_insert_with(|| Arc::new(Semaphore::new(most as usize)));
+        Some(semaphore.clone())
     }
 
     fn cached(&self, entry: &Entry, key: Digest) -> Option<SkillResult> {
@@ -219,11 +215,11 @@ impl SkillExecutor {
         Some(result)
     }
 
-    /// Tries until it succeeds, cannot succeed, or was tried often enough.
+    /// Retries until the execution succeeds, cannot succeed, or has used up its retries.
     async fn tried(&self, entry: &Entry, context: &SubagentContext, asked: Asked) -> SkillResult {
         let begun = Instant::now();
         let mut retries = 0;
-        // A skill says itself how often it is tried; all of it has to be within what one run may use.
+        // A skill sets its own number of retries, but all attempts share the limits of one run.
         let limits = self.options.limits.unwrap_or(self.system.config().limits);
         let spending = Arc::new(Spending::new(limits));
         loop {
@@ -234,7 +230,7 @@ impl SkillExecutor {
             }
             let wait_ms = EXECUTION_BACKOFF_MS.saturating_mul(1 << retries.min(16));
             let wait = Duration::from_millis(wait_ms.min(EXECUTION_BACKOFF_MAX_MS));
-            // Whoever is stopped while it waits ends with the failure that it waits after.
+            // If cancelled during the delay, return the last failure.
             if self.options.cancel.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
                 return timed(result, begun, retries);
             }
@@ -254,13 +250,14 @@ impl SkillExecutor {
         let cancel = options.cancel.child_token();
         options.cancel = cancel.clone();
         let timeout_ms = entry.skill.execution.timeout_ms;
-        // The agent that a skill names is nobody's choice but the skill's.
+        // Only the skill chose this agent, so it does not count as requested by name.
         let asked = if entry.skill.is_agent() { asked } else { Asked::Otherwise };
         let task = context.task_text(entry);
         let running = self.system.run_asked(&agent, task, options, asked, spending.clone());
         match tokio::time::timeout(Duration::from_millis(timeout_ms), running).await {
             Ok(report) => judged(report),
-            // Dropping the run ends its processes; the token tells whoever still listens.
+            // Dropping the run kills its processes; the token stops everything else that listens to
+            // it.
             Err(_) => {
                 cancel.cancel();
                 let error =
@@ -277,21 +274,21 @@ fn timed(mut result: SkillResult, begun: Instant, retries: u32) -> SkillResult {
     result
 }
 
-/// Whether trying again could help.
+/// The prospects of a retry after a failed execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
     Perhaps,
     Useless,
 }
 
-/// Whether a skill may say which agent executes it.
+/// Controls if a skill may choose the agent that executes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Naming {
     Allowed,
     Ignored,
 }
 
-/// The agent that executes a skill, and what it is given.
+/// Sets the options for executing a skill, and returns the agent to run.
 fn prepare(
     system: &System,
     entry: &Entry,
@@ -308,7 +305,7 @@ fn prepare(
     let disallowed = skill.execution.disallowed_tools.clone();
     if let Some(agent) = &named
         && !disallowed.is_empty()
-        // One that cannot be read is told when it is loaded.
+        // A definition that cannot be parsed is reported when the agent is loaded.
         && let Some(Ok(mut definition)) = system.catalog().agent(agent).map(Definition::read)
     {
         definition.tools.disallowed.extend(disallowed);
@@ -333,7 +330,8 @@ fn prepare(
     named.unwrap_or_else(|| DEFAULT_AGENT.to_owned())
 }
 
-/// An answer that is a JSON object with `success` says itself how it went.
+/// Converts a report to a result. An answer that is a JSON object with `success` decides that
+/// itself.
 fn judged(report: Report) -> (SkillResult, Again) {
     if let Some(error) = report.error {
         return (failed(report.text, error.to_string()), worth_another_try(report.status, &error));
@@ -354,7 +352,7 @@ fn worth_another_try(status: Status, error: &RunError) -> Again {
     match (status, error) {
         (Status::Failed, RunError::Backend { .. }) => Again::Perhaps,
         (Status::Failed, RunError::Turn(TurnError::Shape(_) | TurnError::CutOff)) => Again::Perhaps,
-        // The model was called as often as helps already, and everything else stays as it is.
+        // Model calls were already retried, and other errors would only repeat.
         _ => Again::Useless,
     }
 }
@@ -364,7 +362,7 @@ fn failed(output: String, error: String) -> SkillResult {
     SkillResult { success: false, output, data: None, error: Some(error), metadata }
 }
 
-/// The digest of the skill's file and of everything that it is given.
+/// The cache key: a digest of the skill's file and all its inputs.
 fn key(entry: &Entry, context: &SubagentContext, options: &RunOptions) -> Digest {
     let input = serde_json::to_vec(context).unwrap_or_default();
     let mut bytes = entry.skill.digest().as_bytes().to_vec();
@@ -376,7 +374,7 @@ fn key(entry: &Entry, context: &SubagentContext, options: &RunOptions) -> Digest
     Digest::of(&bytes)
 }
 
-/// Runs a skill that asks for a conversation of its own, for the agent that called it.
+/// Runs a skill with `context: fork` in a conversation of its own, on behalf of the calling agent.
 pub(crate) async fn fork(call: Call<'_>, entry: &Entry, arguments: &str) -> Result<String, String> {
     let run = call.run;
     let mut options = RunOptions {
@@ -384,12 +382,11 @@ pub(crate) async fn fork(call: Call<'_>, entry: &Entry, arguments: &str) -> Resu
         arguments: BTreeMap::from([(entry.id.clone(), arguments.to_owned())]),
         ..RunOptions::default()
     };
-    // It has the tools of the agent that called it, and another agent's only where that one could hand it work.
+    // The skill gets the tools of the calling agent, and may name another agent only if the caller
+    // may delegate.
     let tools = lock(&run.offered).clone();
-    let naming = match tools.iter().any(|tool| tool == "delegate") {
-        true => Naming::Allowed,
-        false => Naming::Ignored,
-    };
+    let may_delegate = tools.iter().any(|tool| tool == "delegate");
+    let naming = if may_delegate { Naming::Allowed } else { Naming::Ignored };
     let mut context = SubagentContext::default();
     context.context.execution = Some(ExecutionPlace { tools, ..ExecutionPlace::default() });
     let agent = prepare(&run.system, entry, &context, &mut options, naming);

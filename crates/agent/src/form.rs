@@ -1,6 +1,6 @@
-//! Forms: answers of a given shape that an agent hands in through a tool, where its program has no other way to be held to a
-//! shape. The engine lays a form out in a folder, a server of tools (MCP) fills it in for the agent, and the engine reads what
-//! was handed in. What an agent says in prose is not searched.
+//! Forms: structured answers that an agent submits through a tool, for backends that cannot enforce
+//! a schema. The engine creates a form in a folder, an MCP server fills it in for the agent, and
+//! the engine reads the submitted answer. The agent's prose is never searched for an answer.
 
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -17,21 +17,20 @@ const BLANK: &str = "form.json";
 const HANDED_IN: &str = "handed-in.json";
 const LOCK: &str = "lock";
 
-/// The tool that hands in a whole answer.
+/// The tool that submits a whole answer.
 pub const HAND_IN: &str = "hand_in";
 /// The tool that adds one finding.
 pub const FINDING: &str = "review_finding";
-/// The tool that hands in a verdict.
+/// The tool that submits a verdict.
 pub const VERDICT: &str = "plan_verdict";
 
-/// Where forms are laid out, and the server that fills them in.
+/// The folder with the forms, and the server that fills them in.
 #[derive(Clone, Debug)]
 pub struct Forms {
     dir: Utf8PathBuf,
     server: Option<Arc<Value>>,
 }
 
-/// One form.
 #[derive(Clone, Debug)]
 pub struct Form {
     dir: Utf8PathBuf,
@@ -39,55 +38,45 @@ pub struct Form {
     blank: Arc<Blank>,
 }
 
-/// What is asked for.
+/// The definition of a form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Blank {
-    /// What the answer is called: `verdict`, for instance.
+    /// The name of the answer: `verdict`, for instance.
     name: String,
-    /// Its JSON Schema.
+    /// The JSON Schema of the answer.
     schema: Value,
 }
 
-/// Why a form was not filled in.
 #[derive(Debug, thiserror::Error)]
 pub enum FormError {
-    /// There is no such form, or it is closed.
+    /// The form does not exist, or is closed.
     #[error("there is no open form `{0}`")]
     NoForm(String),
-    /// What was given does not fit.
+    /// The value does not match the schema.
     #[error("{0}")]
     Misfit(String),
-    /// The form has no list of that name.
     #[error("this form has no list `{0}`")]
     NoList(String),
-    /// More than is taken.
     #[error("a form takes at most {FORM_ITEMS_MAX} entries and {FORM_BYTES_MAX} bytes")]
     TooMuch,
-    /// It was handed in before.
     #[error("this form was handed in before")]
     HandedIn,
-    /// The disk.
     #[error("the form cannot be kept in {path}: {source}")]
-    Disk {
-        /// Where.
-        path: Utf8PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Disk { path: Utf8PathBuf, source: std::io::Error },
 }
 
 impl Forms {
-    /// Forms in a folder. `server` starts a server of tools that fills them in, as an entry of the usual configuration file:
-    /// `command` and `args`, to which the name of the form is added.
+    /// Manages forms in a folder. `server` is an entry of an MCP configuration file (`command` and
+    /// `args`) that starts the server; the id of the form is appended to its arguments.
     pub fn new(dir: impl Into<Utf8PathBuf>, server: Option<Value>) -> Self {
         Forms { dir: dir.into(), server: server.map(Arc::new) }
     }
 
-    /// Lays out a form.
+    /// Creates a form.
     ///
     /// # Errors
     ///
-    /// When the disk does not take it.
+    /// Returns an error if the form cannot be written.
     pub fn open(&self, name: &str, schema: &Value) -> Result<Form, FormError> {
         let id = uuid::Uuid::now_v7().simple().to_string();
         let blank = Blank { name: name.to_owned(), schema: schema.clone() };
@@ -96,11 +85,11 @@ impl Forms {
         Ok(form)
     }
 
-    /// The form of that name.
+    /// Opens an existing form by its id.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// Returns an error if the form does not exist.
     pub fn form(&self, id: &str) -> Result<Form, FormError> {
         let none = || FormError::NoForm(id.chars().take(64).collect());
         let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -113,7 +102,7 @@ impl Forms {
         Ok(Form { dir, id: id.to_owned(), blank: Arc::new(blank) })
     }
 
-    /// The configuration of servers with the one that fills in this form.
+    /// Returns `servers` plus the server that fills in this form.
     pub(crate) fn serve(&self, form: &Form, servers: Option<&Value>) -> Option<Value> {
         let mut server = self.server.as_deref()?.clone();
         server["args"].as_array_mut()?.extend([json!("--form"), json!(form.id)]);
@@ -124,22 +113,21 @@ impl Forms {
 }
 
 impl Form {
-    /// The name that it is filled in by.
+    /// The id by which the server finds the form.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What the answer is called.
+    /// The name of the answer.
     pub fn name(&self) -> &str {
         &self.blank.name
     }
 
-    /// The JSON Schema of the answer.
     pub fn schema(&self) -> &Value {
         &self.blank.schema
     }
 
-    /// The tools that fill it in, the one that ends it last.
+    /// The tools that fill in the form; the one that submits it comes last.
     pub fn tools(&self) -> &'static [&'static str] {
         match self.blank.name.as_str() {
             "verdict" => &[VERDICT],
@@ -148,7 +136,7 @@ impl Form {
         }
     }
 
-    /// What the agent is told.
+    /// The instructions for the agent.
     pub(crate) fn words(&self) -> String {
         let tools = match self.tools() {
             [one] => format!("Hand your answer in with the tool `{one}`"),
@@ -170,17 +158,18 @@ impl Form {
         (list.get("type")? == "array").then(|| list.get("items")).flatten()
     }
 
-    /// Adds an entry to a list of the answer, and says how many there are.
+    /// Adds an entry to a list of the answer, and returns the new length of the list.
     ///
     /// # Errors
     ///
-    /// [`FormError`]; nothing is added then.
+    /// Returns an error if the form is closed, or if the entry is invalid or too large; nothing is
+    /// added then.
     pub fn add(&self, field: &str, entry: &Value) -> Result<usize, FormError> {
         let schema = self.list(field).ok_or_else(|| FormError::NoList(field.to_owned()))?;
         if let Some(problem) = misfit(entry, schema) {
             return Err(FormError::Misfit(problem));
         }
-        // Agents call tools side by side, and perhaps through several servers.
+        // Agents call tools concurrently, perhaps through several servers.
         let _turn = self.turn()?;
         self.refuse_closed()?;
         let mut all = self.collected(field);
@@ -193,11 +182,12 @@ impl Form {
         Ok(all.len())
     }
 
-    /// Hands in an answer; what was added to its lists before comes first.
+    /// Submits an answer; entries that were added to its lists come first.
     ///
     /// # Errors
     ///
-    /// [`FormError`]; it can be tried again then.
+    /// Returns an error if the form is closed, or if the answer is invalid or too large; it can be
+    /// submitted again then.
     pub fn hand_in(&self, mut answer: Map<String, Value>) -> Result<(), FormError> {
         let _turn = self.turn()?;
         self.refuse_closed()?;
@@ -218,16 +208,16 @@ impl Form {
         }
     }
 
-    /// What was handed in.
+    /// The submitted answer.
     pub fn answer(&self) -> Option<Value> {
         read(&self.dir, HANDED_IN)
     }
 
-    /// Closes it: nothing more is taken, and nothing is left of it.
+    /// Closes the form and deletes its folder. Later submissions are rejected.
     pub fn close(&self) {
-        // Whoever is writing would otherwise make the folder again.
+        // Without the lock, a concurrent writer could create the folder again.
         let _turn = self.turn();
-        // What cannot be removed is in nobody's way: its name is known to nobody.
+        // A folder that cannot be deleted does no harm: its id is random and not used again.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 
@@ -238,7 +228,7 @@ impl Form {
         }
     }
 
-    /// Waits until nobody else reads or writes what is collected, in this process or another.
+    /// Acquires the form's lock, which excludes other threads and processes.
     fn turn(&self) -> Result<Turn, FormError> {
         let path = self.dir.join(LOCK);
         let opened = OpenOptions::new().create(true).write(true).truncate(false).open(&path);
@@ -249,7 +239,7 @@ impl Form {
             opened => opened.map_err(|source| FormError::Disk { path: path.clone(), source })?,
         };
         match file.lock() {
-            // Some file systems have no such locks; what is written one after the other is kept there too.
+            // On file systems without locks, continue: sequential writes are still safe.
             Err(source) if source.kind() != ErrorKind::Unsupported => {
                 Err(FormError::Disk { path, source })
             }
@@ -272,13 +262,13 @@ impl Form {
     }
 }
 
-/// The lock of a form. A program that is started at that moment may still hold the file, and with it the lock: so the lock is
-/// given up, and not only the file closed.
+/// The lock of a form. A child process that was just forked may still hold the file descriptor, and
+/// with it the lock, so it is released explicitly instead of by closing the file.
 struct Turn(File);
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // The kernel gives it up in any case, only later.
+        // If this fails, the kernel releases the lock when the last descriptor is closed.
         let _ = self.0.unlock();
     }
 }
@@ -288,7 +278,7 @@ fn read(dir: &Utf8Path, name: &str) -> Option<Value> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// How a value does not fit a schema.
+/// Returns the first violation of a schema, or `None` if the value is valid.
 pub(crate) fn misfit(value: &Value, schema: &Value) -> Option<String> {
     let validator = match jsonschema::validator_for(schema) {
         Ok(validator) => validator,
@@ -338,7 +328,7 @@ mod tests {
     fn findings_that_are_added_at_once_are_all_kept() {
         let (_keep, forms) = forms();
         let form = forms.open("findings", &findings()).unwrap();
-        // Every one through a handle of its own, as from a process of its own.
+        // Each through its own handle, as from a separate process.
         let add = |number: usize| {
             let handle = forms.form(form.id()).unwrap();
             handle.add("findings", &json!({ "title": number.to_string() })).unwrap()

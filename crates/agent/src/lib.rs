@@ -1,19 +1,23 @@
-//! Agents: the turn loop and its middleware, tools, permissions, the sandbox, sub-agents, and backends that let
-//! somebody else's agent do the work.
+//! Agents: the turn loop and its middleware, tools, permissions, the sandbox, sub-agents, and
+//! backends that delegate runs to external agents.
 //!
 //! # A tour
 //!
-//! - [`System`] is the front door: [`System::builder`] puts agents, skills, tools and models together, [`System::run`] runs an
-//!   agent on a task, [`System::preview`] shows what would be sent.
-//! - [`definition`] reads an agent's Markdown; [`config`] says how a system behaves.
+//! - [`System`] is the entry point: [`System::builder`] combines agents, skills, tools and models,
+//!   [`System::run`] runs an agent on a task, [`System::preview`] shows what would be sent.
+//! - [`definition`] parses agent definitions; [`config`] holds the settings of a system.
 //! - [`middleware`] is one turn as a chain of links, in the order of [`middleware::standard`].
-//! - [`conversation`] is what was said, and the skills that are in it; [`spending`] keeps a run within its limits.
-//! - [`tool`] is what a tool is, [`tools`] has one a file, [`mcp`] brings those of others. [`permission`] decides who may do
-//!   what, [`sandbox`] keeps programs in their place, [`process`] supervises them.
-//! - [`effect`] is what a run can do to its surroundings, and the limits on that: tool lists mean effects.
+//! - [`conversation`] holds the messages and the activated skills; [`spending`] enforces the limits
+//!   of a run.
+//! - [`tool`] defines the tool interface, [`tools`] has one tool per file, [`mcp`] adds tools of
+//!   MCP servers. [`permission`] decides which calls are allowed, [`sandbox`] confines programs,
+//!   [`process`] supervises them.
+//! - [`effect`] defines the effects that a run can have, and the limits on them: tool lists imply
+//!   effects.
 //! - [`executor`] executes one skill or sub-agent by name.
-//! - [`backend`] hands a whole run to Claude Code, Codex, opencode, Gemini, an ACP agent or any command.
-//! - [`event`] is everything that can happen, whoever makes it happen.
+//! - [`backend`] delegates a whole run to Claude Code, Codex, opencode, Gemini, an ACP agent or any
+//!   command.
+//! - [`event`] defines the events of a run, the same for all backends.
 //!
 //! ```
 //! use std::sync::Arc;

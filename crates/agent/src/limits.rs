@@ -2,53 +2,53 @@
 
 use std::time::Duration;
 
-use repertoire_sandbox::process::UsageLimits;
 
-/// Most turns that an agent may ask for.
+/// The maximum number of turns that an agent definition may set.
 pub const ITERATIONS_MAX: u32 = 1_000;
-/// Fewest tokens for thinking.
+/// The minimum token budget for thinking.
 pub const THINKING_TOKENS_MIN: u32 = 512;
-/// Most tokens for thinking.
+/// The maximum token budget for thinking.
 pub const THINKING_TOKENS_MAX: u32 = 200_000;
 
-/// Most entries of one list of a form.
+/// The maximum number of entries in a list of a form.
 pub const FORM_ITEMS_MAX: usize = 500;
-/// Most bytes of an answer that is handed in on a form.
+/// The maximum size of an answer submitted through a form.
 pub const FORM_BYTES_MAX: usize = 1024 * 1024;
 
-/// Tokens that a model is taken to be able to read when nobody knows better.
+/// The context window assumed for models whose window is unknown.
 pub const CONTEXT_TOKENS_UNKNOWN: u64 = 128_000;
-/// The share of a model's context at which the conversation is made shorter.
+/// The share of the context window at which the conversation is compacted.
 pub const COMPACT_AT: f64 = 0.8;
-/// The share of that which the last turns may keep.
+/// The share of that for the last turns, which are kept unchanged.
 pub const COMPACT_KEPT_SHARE: f64 = 0.4;
-/// Most characters of earlier turns that a summary is made of.
+/// The maximum number of characters of earlier turns that are summarised.
 pub const SUMMARY_INPUT_CHARS_MAX: usize = 200_000;
-/// Most tokens of a summary.
+/// The maximum length of a summary.
 pub const SUMMARY_TOKENS_MAX: u32 = 2_000;
-/// Most calls of tools at once.
+/// The maximum number of concurrent tool calls.
 pub const TOOLS_AT_ONCE_MAX: usize = 10;
-/// Most calls of tools in one answer; the rest are refused.
+/// The maximum number of tool calls in one answer; the rest are rejected.
 pub const TOOL_CALLS_MAX: usize = 64;
-/// How often an answer of the wrong shape is sent back.
+/// The maximum number of times an answer that does not match its schema is sent back.
 pub const RESHAPE_MAX: u32 = 2;
-/// Most characters that a description of the skills takes in the prompt.
+/// The maximum length of the skill list in the prompt.
 pub const CATALOG_CHARS_MAX: usize = 8_000;
-/// Most names in the schema of the `skill` tool; beyond that any name is taken and looked up.
+/// The maximum number of names in the schema of the `skill` tool; with more skills, the schema
+/// accepts any name.
 pub const SKILL_NAMES_MAX: usize = 200;
-/// Most conversations that a system keeps in memory.
+/// The maximum number of conversations that a system keeps in memory.
 pub const CONVERSATIONS_MAX: usize = 1_000;
-/// Characters of a tool's answer that an event shows.
+/// The maximum number of characters of a tool result in an event.
 pub const SUMMARY_CHARS_MAX: usize = 400;
-/// Longest silence of somebody else's agent.
+/// The maximum time without output from an external agent.
 pub const BACKEND_IDLE: Duration = Duration::from_secs(300);
-/// Most skills that are executed at once.
+/// The maximum number of skills executed concurrently.
 pub const EXECUTIONS_AT_ONCE_MAX: usize = 3;
-/// The wait after the first failed execution; it doubles.
+/// The delay after the first failed execution; it doubles with each retry.
 pub const EXECUTION_BACKOFF_MS: u64 = 1_000;
-/// The longest such wait.
+/// The maximum of that delay.
 pub const EXECUTION_BACKOFF_MAX_MS: u64 = 30_000;
-/// How long a result is kept.
+/// The lifetime of a cached result.
 pub const RESULT_TTL_MS: u64 = 60_000;
-/// Most results that are kept.
+/// The maximum number of cached results.
 pub const RESULTS_KEPT_MAX: usize = 100;

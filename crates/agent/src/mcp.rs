@@ -1,8 +1,9 @@
-//! Tools of MCP servers: programs from the configuration that are started for a run, asked what they offer, and ended
-//! with it.
+//! Tools of MCP servers: configured programs that are started for a run, asked for their tools, and
+//! stopped with it.
 //!
-//! What a server says of itself is a stranger's text: names are made plain, descriptions cut and cleaned. A server that
-//! does not start costs a warning, never the run. Servers behind a URL are not spoken to from here.
+//! Text from a server is untrusted: names are normalised, descriptions truncated and cleaned. A
+//! server that does not start causes a warning, and never fails the run. Servers behind a URL are
+//! not supported here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,22 +25,22 @@ mod words;
 use server::Server;
 use tool::ServerTool;
 
-/// Caps on servers.
+/// Limits on MCP servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct McpLimits {
-    /// How long a server has to start and say what it offers.
+    /// The time that a server has to start and list its tools.
     pub start: Duration,
-    /// How long a call may take.
+    /// The timeout of a call.
     pub call: Duration,
-    /// How long a server has to end when its input is closed.
+    /// The time that a server has to exit after its stdin was closed.
     pub grace: Duration,
-    /// Most tools of one server.
+    /// The maximum number of tools of one server.
     pub tools_max: usize,
-    /// Longest description of a tool.
+    /// The maximum length of a tool's description.
     pub description_chars_max: usize,
-    /// Largest schema of a tool's arguments.
+    /// The maximum size of the JSON Schema of a tool's arguments.
     pub schema_bytes_max: usize,
-    /// Longest message of a server.
+    /// The maximum length of a message from a server.
     pub message_bytes_max: usize,
 }
 
@@ -57,38 +58,35 @@ impl Default for McpLimits {
     }
 }
 
-/// A server, as the configuration has it.
+/// The configuration of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerConfig {
-    /// A program that speaks the protocol on its standard input and output.
+    /// A program that speaks the protocol on stdin and stdout.
     Program {
-        /// The program.
         command: String,
-        /// Its arguments.
         args: Vec<String>,
-        /// What it has in its environment beside the few variables that every program needs.
+        /// Environment variables, in addition to the few that every program needs.
         env: BTreeMap<String, String>,
     },
     /// A server on the network.
     Url(String),
 }
 
-/// A configuration of a server that is none.
+/// An invalid server configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the MCP server `{name}` has {problem}")]
 pub struct ConfigError {
-    /// The server.
     pub name: String,
-    /// What is wrong.
     pub problem: &'static str,
 }
 
 impl ServerConfig {
-    /// Reads an entry of the usual `mcpServers` object.
+    /// Parses an entry of an `mcpServers` object.
     ///
     /// # Errors
     ///
-    /// When it has neither a `command` nor a `url`, or one of its parts has the wrong shape.
+    /// Returns an error if it has neither a `command` nor a `url`, or if a field has the wrong
+    /// type.
     pub fn from_json(name: &str, value: &Value) -> Result<Self, ConfigError> {
         let wrong = |problem| ConfigError { name: name.to_owned(), problem };
         if let Some(url) = value.get("url") {
@@ -110,18 +108,17 @@ impl ServerConfig {
     }
 }
 
-/// Where servers run.
+/// The environment of the servers.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Their folder.
+    /// The working folder.
     pub dir: Utf8PathBuf,
-    /// The environment that their few variables are taken from.
+    /// The environment from which a few variables are passed on.
     pub environment: Vec<(String, String)>,
-    /// Caps.
     pub limits: McpLimits,
 }
 
-/// Servers that run. They end when this value goes.
+/// The running servers. They are killed on drop.
 #[derive(Debug, Default)]
 pub struct Servers {
     running: Vec<Server>,
@@ -129,7 +126,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Starts servers beside each other. Those that do not start, and tools that cannot be offered, are warnings.
+    /// Starts the servers concurrently. Failed servers and unusable tools cause warnings.
     pub async fn connect(
         configs: &BTreeMap<String, ServerConfig>,
         place: &Place,
@@ -137,7 +134,8 @@ impl Servers {
     ) -> Self {
         let started = configs.iter().map(|(name, config)| Server::start(name, config, place));
         let mut servers = Servers::default();
-        // Nobody else's tool has a name of ours, and the rules for it.
+        // Reserve the names of built-in tools: permission rules for those must not apply to a
+        // server's tool.
         let mut names: BTreeSet<String> =
             builtin().iter().map(|tool| tool.name().to_owned()).collect();
         for (name, started) in configs.keys().zip(join_all(started).await) {
@@ -149,12 +147,12 @@ impl Servers {
         servers
     }
 
-    /// The tools of all servers.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.tools.iter().map(|tool| Arc::clone(tool) as Arc<dyn Tool>).collect()
     }
 
-    /// Ends the servers, giving each the grace time. Those that are just dropped are killed at once.
+    /// Stops the servers, with a grace period for each. Servers that are just dropped are killed at
+    /// once.
     pub async fn close(self) {
         join_all(self.running.into_iter().map(Server::end)).await;
     }

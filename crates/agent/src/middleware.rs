@@ -1,7 +1,8 @@
-//! One turn of an agent as a chain: each link does its part and calls the next.
+//! The turn of an agent, as a chain of middleware: each link does its part and calls the next.
 //!
-//! The order is [`standard`]'s. A link may call the rest more than once (retry), not at all (limits), or look at what
-//! came back. [`crate::system::Builder::middleware`] puts a link of one's own before the model is called.
+//! The order is that of [`standard`]. A link may call the rest more than once (retry), not at all
+//! (limits), or inspect the result. [`crate::system::Builder::middleware`] inserts additional links
+//! before the model call.
 
 use std::sync::Arc;
 
@@ -31,12 +32,12 @@ pub mod retry;
 pub mod safety;
 pub mod tool_execution;
 
-/// One link.
+/// A link of the chain.
 pub trait Middleware: Send + Sync {
-    /// Its name, for people.
+    /// The name, for display.
     fn name(&self) -> &'static str;
 
-    /// Does its part, and calls `next` for the rest of the turn.
+    /// Does the link's work, and calls `next` for the rest of the turn.
     fn handle<'a>(
         &'a self,
         turn: &'a mut Turn,
@@ -44,19 +45,18 @@ pub trait Middleware: Send + Sync {
     ) -> BoxFuture<'a, Result<(), TurnError>>;
 }
 
-/// The rest of the chain. It may be run more than once.
+/// The rest of the chain. May be run more than once.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
     rest: &'a [Arc<dyn Middleware>],
 }
 
 impl<'a> Next<'a> {
-    /// A whole chain.
+    /// Starts a whole chain.
     pub fn all(chain: &'a [Arc<dyn Middleware>]) -> Self {
         Next { rest: chain }
     }
 
-    /// Runs the rest of the turn.
     pub fn run<'t>(self, turn: &'t mut Turn) -> BoxFuture<'t, Result<(), TurnError>>
     where
         'a: 't,
@@ -68,7 +68,7 @@ impl<'a> Next<'a> {
     }
 }
 
-/// The links in their order, with the caller's own before the model is called.
+/// Returns the links in order, with the caller's own before the model call.
 pub fn standard(own: Vec<Arc<dyn Middleware>>) -> Vec<Arc<dyn Middleware>> {
     let mut chain: Vec<Arc<dyn Middleware>> = vec![
         Arc::new(error_boundary::ErrorBoundary),
@@ -87,149 +87,123 @@ pub fn standard(own: Vec<Arc<dyn Middleware>>) -> Vec<Arc<dyn Middleware>> {
     chain
 }
 
-/// A turn in the making.
+/// The state of a turn.
 pub struct Turn {
-    /// The run that it belongs to.
     pub run: Arc<Run>,
-    /// The agent that was asked for.
+    /// The name of the requested agent.
     pub agent_name: String,
-    /// Whether a person asked for it.
+    /// Tells whether the user requested the agent by name.
     pub(crate) asked: Asked,
-    /// Its definition, once it is loaded.
+    /// The agent's definition, once it is loaded.
     pub agent: Arc<Definition>,
-    /// What is to be done.
     pub task: Task,
-    /// What was asked of the run.
+    /// The options of the run.
     pub options: Arc<RunOptions>,
-    /// The conversation; nobody else has it while the run lasts.
+    /// The conversation, locked for the duration of the run.
     pub conversation: OwnedMutexGuard<Conversation>,
     /// The turn, from 1.
     pub iteration: u32,
-    /// The call of this turn, from 1; more than 1 if the call before failed.
+    /// The attempt of this turn's model call, from 1; higher after failed calls.
     pub attempt: u32,
     /// The tools of the agent.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// How the model sees them.
+    /// The tools as the model sees them.
     pub specs: Vec<ToolSpec>,
-    /// The state of the catalog that they were made for.
+    /// The generation of the catalog for which `specs` were created.
     pub specs_of: Option<u64>,
-    /// About how many tokens they take.
+    /// The estimated tokens of `specs`.
     pub specs_tokens: u64,
-    /// Skills that go into the conversation on this turn.
+    /// Skills to insert into the conversation on this turn.
     pub injections: Vec<Injection>,
-    /// The model.
+    /// The selected model; `None` until `ProviderSelection` has run.
     pub model: Option<ModelChoice>,
-    /// Whether the model is really called.
+    /// True if the model is not really called.
     pub preview: bool,
     /// The model's answer on this turn.
     pub response: Option<Response>,
-    /// How often an answer was not of the shape that was asked for.
+    /// The number of answers so far that did not match the requested format.
     pub reshaped: u32,
     /// Set when the run is over.
     pub outcome: Option<Outcome>,
 }
 
-/// A skill on its way into the conversation.
+/// A skill to insert into the conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Injection {
-    /// The skill.
     pub skill: String,
-    /// Who it speaks as.
     pub role: Role,
-    /// Its text.
     pub text: String,
 }
 
 /// The model of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelChoice {
-    /// Its name.
     pub name: ModelName,
-    /// What is known of it.
+    /// Prices and limits, if the model is known.
     pub info: Option<ModelInfo>,
-    /// Tokens that fit into a conversation.
+    /// The size of the context window.
     pub context_tokens: u64,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// How.
     pub status: Status,
-    /// The answer.
     pub text: String,
-    /// The answer as JSON, where a shape was asked for.
+    /// The answer as JSON, if a format was requested.
     pub structured: Option<Value>,
-    /// What went wrong.
     pub error: Option<TurnError>,
 }
 
 impl Outcome {
-    /// An answer.
+    /// Creates the outcome of a successful run.
     pub fn done(text: String, structured: Option<Value>) -> Self {
         Outcome { status: Status::Done, text, structured, error: None }
     }
 }
 
-/// Why a turn did not come to its end.
+/// The reason why a turn failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TurnError {
-    /// The model could not be asked.
+    /// The model call failed.
     #[error(transparent)]
     Model(#[from] repertoire_model::Error),
-    /// A limit was reached.
     #[error(transparent)]
     Limit(#[from] LimitReached),
-    /// The agent's definition cannot be run.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    /// There is no such agent.
     #[error("there is no agent `{name}`{}", nearest.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
     UnknownAgent {
-        /// The name that was asked for.
         name: String,
-        /// A name that may be meant.
+        /// A similar name that exists.
         nearest: Option<String>,
-        /// All names.
         known: Vec<String>,
     },
-    /// The agent asks for tools that there are not.
     #[error("agent `{agent}` asks for tools that are not there: {}; there are {}", missing.join(", "), known.join(", "))]
-    UnknownTools {
-        /// The agent.
-        agent: String,
-        /// What it asks for.
-        missing: Vec<String>,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// The answer never had the shape that was asked for.
+    UnknownTools { agent: String, missing: Vec<String>, known: Vec<String> },
+    /// The answer still did not match the requested format after all retries.
     #[error("the answer is not of the shape that was asked for: {0}")]
     Shape(String),
-    /// The run waits for an allowance.
+    /// The run reached a usage limit.
     #[error("{reason}; the run can be resumed after that")]
     Paused {
-        /// Why.
         reason: String,
-        /// Until when, in milliseconds since 1970.
+        /// The time of the reset, in milliseconds since 1970.
         until_ms: u64,
     },
-    /// The answer was cut off at the limit on its length.
     #[error("the answer was cut off at the model's limit on its length")]
     CutOff,
-    /// The model declined.
     #[error("the model declined to answer")]
     Refused,
-    /// Somebody stopped the run.
     #[error("the run was stopped")]
     Cancelled,
-    /// A defect of ours.
+    /// A bug in our own code.
     #[error("something went wrong inside: {0}")]
     Panicked(String),
 }
 
 impl TurnError {
-    /// How a run ends with it.
+    /// The status of a run that ends with this error.
     pub fn status(&self) -> Status {
         match self {
             TurnError::Limit(_) => Status::Limited,

@@ -1,8 +1,8 @@
-//! Who may do what: allow, ask or deny, by tool and by what a call is about.
+//! Permissions: allow, ask or deny a call, by its tool and subject.
 //!
-//! Rules are written as Claude Code writes them: `Bash(git status:*)`, `Read(src/**)`, `WebFetch(domain:example.com)`.
-//! Deny wins over ask, ask over allow, and any rule over the mode, but for [`Mode::ReadOnly`], which nothing overrules.
-//! Deciding is a pure function of the call, but for links, which are followed so that a path has one name.
+//! Rules use the syntax of Claude Code: `Bash(git status:*)`, `Read(src/**)`, `WebFetch(domain:example.com)`. Deny wins
+//! over ask, ask over allow, and any rule over the mode, except [`Mode::ReadOnly`], which no rule overrides. A decision
+//! is a pure function of the call, except that symlinks are resolved, so that a path has only one name.
 
 use camino::Utf8PathBuf;
 use futures_util::future::BoxFuture;
@@ -18,39 +18,36 @@ pub use paths::PathRules;
 pub(crate) use rule::mcp_name;
 pub use rule::{Rule, RuleError, tool_name};
 
-/// What a run may do without being asked.
+/// The actions that a run may take without asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Reading; the rest is asked for.
+    /// Reading is allowed; everything else asks.
     #[default]
     Default,
-    /// Reading, and nothing else whatever rules say.
+    /// Only reading is allowed, whatever the rules say.
     ReadOnly,
-    /// Reading and changing files, and programs in a sandbox.
+    /// Reading, changing files, and running programs in a sandbox are allowed.
     AcceptEdits,
-    /// Everything that no rule forbids.
+    /// Everything is allowed, unless a rule forbids it.
     Full,
 }
 
-/// What becomes of a call.
+/// The decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
-    /// It is made.
     Allow,
-    /// A person is asked.
+    /// Ask the user.
     Ask,
-    /// It is not made.
     Deny,
 }
 
-/// What becomes of a call, and why.
+/// The decision about a call, with a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What.
     pub decision: Decision,
-    /// Why, in words for the user and the model.
+    /// The reason, for the user and the model.
     pub reason: String,
 }
 
@@ -59,7 +56,7 @@ impl Verdict {
         Verdict { decision, reason: reason.into() }
     }
 
-    /// The verdict where nobody can be asked: asking becomes denying, and the reason says what to add.
+    /// The verdict for a run that cannot ask: `Ask` becomes `Deny`, and the reason names the rule to add.
     pub fn without_asking(self, tool: &str, subject: &str) -> Verdict {
         match self.decision {
             Decision::Ask => {
@@ -76,20 +73,17 @@ impl Verdict {
     }
 }
 
-/// The rules of a run.
+/// The permission rules of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Permissions {
-    /// What goes without rules.
+    /// The default for calls that no rule matches.
     pub mode: Mode,
-    /// What is allowed.
     pub allow: Vec<Rule>,
-    /// What is asked for.
     pub ask: Vec<Rule>,
-    /// What is denied.
     pub deny: Vec<Rule>,
-    /// The work folder: rules for paths are relative to it.
+    /// The work folder, to which rules for paths are relative.
     pub dir: Option<Utf8PathBuf>,
-    /// Lists that a call must fit, each of them; skills add them.
+    /// Allow lists that a call must match, every one of them. Skills add them.
     within: Vec<Vec<Rule>>,
 }
 
@@ -99,13 +93,13 @@ impl Permissions {
         Permissions { mode, ..Permissions::default() }
     }
 
-    /// The rules of a run in a folder.
+    /// Sets the work folder.
     #[must_use]
     pub fn in_dir(self, dir: impl Into<Utf8PathBuf>) -> Self {
         Permissions { dir: Some(dir.into()), ..self }
     }
 
-    /// What becomes of a call. `sandboxed` says whether programs are kept in their place.
+    /// Decides about a call. `sandboxed` is true if programs run in a sandbox.
     pub fn decide(&self, tool: &str, access: Access, subject: &str, sandboxed: bool) -> Verdict {
         let call = rule::CallView::new(tool, subject, self.dir.as_deref()).with(access);
         if self.mode == Mode::ReadOnly && !matches!(access, Access::None | Access::Read) {
@@ -117,7 +111,7 @@ impl Permissions {
             return Verdict::new(Decision::Deny, format!("the rule `{rule}` denies it"));
         }
         let fits = |list: &Vec<Rule>| list.iter().any(|rule| rule.permits(&call));
-        // What touches nothing is nothing that a list could keep from a skill.
+        // Calls without any access are exempt from the lists of skills.
         if access != Access::None && !self.within.iter().all(fits) {
             let reason = format!("`{tool}` is not among the tools that the active skill names");
             return Verdict::new(Decision::Deny, reason);
@@ -143,17 +137,17 @@ impl Permissions {
             (Access::Execute, false) => " without a sandbox",
             _ => "",
         };
-        match allow {
-            true => Verdict::new(Decision::Allow, format!("`{tool}` {does}, which this run may")),
-            false => Verdict::new(
-                Decision::Ask,
-                format!("`{tool}` {does}{without}, which needs permission"),
-            ),
+        if allow {
+            Verdict::new(Decision::Allow, format!("`{tool}` {does}, which this run may"))
+        } else {
+            let reason = format!("`{tool}` {does}{without}, which needs permission");
+            Verdict::new(Decision::Ask, reason)
         }
     }
 
-    /// The rules while a skill is active that names its tools. A skill that is not trusted can only take away; the list
-    /// of a trusted one is allowed. A skill that names none changes nothing, and a name that is no rule matches nothing.
+    /// The rules while a skill is active that names its tools. An untrusted skill can only restrict calls to its list;
+    /// the list of a trusted skill is allowed. A skill that names no tools changes nothing, and malformed rules match
+    /// nothing.
     #[must_use]
     pub fn narrowed_by(&self, allowed: &[String], trusted: bool) -> Permissions {
         let mut narrowed = self.clone();
@@ -161,21 +155,22 @@ impl Permissions {
             return narrowed;
         }
         let rules: Vec<Rule> = allowed.iter().filter_map(|text| text.parse().ok()).collect();
-        match trusted {
-            true => narrowed.allow.extend(rules),
-            false => narrowed.within.push(rules),
+        if trusted {
+            narrowed.allow.extend(rules);
+        } else {
+            narrowed.within.push(rules);
         }
         narrowed
     }
 
-    /// What a person answered with [`Answer::Always`]: this call is allowed from now on, for what it touches now. Who
-    /// allowed a command has not allowed it the network.
+    /// Applies [`Answer::Always`]: allows exactly this call from now on, with the same access. Allowing a command does
+    /// not allow it to use the network.
     pub fn always(&mut self, question: &Question) {
         let rule = Rule::exactly(&question.tool, &question.subject);
         self.allow.push(rule.only_for(question.access));
     }
 
-    /// The files that rules keep from being read, for tools that search: they cannot ask for each.
+    /// The paths that rules keep from being read, for search tools, which cannot ask about each file.
     pub fn hidden(&self) -> PathRules {
         PathRules::hidden_by(self.deny.iter().chain(&self.ask))
     }
@@ -191,37 +186,35 @@ fn does(access: Access) -> &'static str {
     }
 }
 
-/// What a person is asked.
+/// A question to the user about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The tool.
     pub tool: String,
-    /// What it touches.
     pub access: Access,
-    /// What the call is about.
+    /// The subject of the call: a command, path or address.
     pub subject: String,
-    /// Why we ask.
+    /// The reason for asking.
     pub reason: String,
 }
 
-/// What a person answers.
+/// The user's answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// This time.
+    /// Allow it this time.
     Yes,
-    /// No, and why.
+    /// Deny it, for this reason.
     No(String),
-    /// This time and from now on, for exactly this call.
+    /// Allow it now and from now on, for exactly this call.
     Always,
 }
 
-/// Somebody who can be asked.
+/// An interface through which the user can be asked.
 pub trait Asker: Send + Sync {
     /// Asks, and waits for the answer.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
 }
 
-/// Nobody is there: every question is answered with no, and with what to add.
+/// The asker of a non-interactive run: denies every question, and names the rule to add.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 

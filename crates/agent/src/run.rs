@@ -1,4 +1,4 @@
-//! What a run carries from turn to turn, and what tools see of it.
+//! The state of a run across turns, as tools see it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,40 +16,39 @@ use crate::system::System;
 use crate::tools;
 use repertoire_sandbox::workplace::Workplace;
 
-/// A run in progress, as tools see it.
+/// A run in progress.
 pub struct Run {
-    /// The system that it runs in.
     pub system: System,
-    /// The conversation that it belongs to.
+    /// The id of the conversation.
     pub conversation: String,
-    /// How deep it was delegated.
+    /// The depth of delegation.
     pub depth: u32,
-    /// Where it works.
+    /// The working folder and its sandbox.
     pub workplace: Workplace,
-    /// Whom it tells what happens.
     pub events: Events,
-    /// Ends it.
     pub cancel: CancellationToken,
-    /// What it may use, and has used.
+    /// The limits of the run, and its usage so far.
     pub spending: Arc<Spending>,
-    /// Who is asked where permissions say so; nobody in a run without a person.
+    /// Asks the user where permissions require it; `None` in an unattended run.
     pub asker: Option<Arc<dyn Asker>>,
-    /// What tools remember between calls.
+    /// State that tools keep between calls.
     pub state: tools::State,
     pub(crate) ledger: Mutex<Ledger>,
     pub(crate) permissions: Mutex<Permissions>,
-    /// Skills that fit the task, the best first: they are described in full.
+    /// Skills that fit the task, best first; the skill list describes them in full.
     pub(crate) winners: Mutex<Vec<String>>,
     pub(crate) denials: Mutex<Vec<Denial>>,
-    /// The limit on its effects: its own agent's, and those of every agent above it.
+    /// The limit on the run's effects: that of its own agent, and those of all delegating agents.
     pub(crate) limit: Mutex<EffectLimit>,
-    /// The names of the tools that its agent may use.
+    /// The names of the tools that the agent may use.
     pub(crate) offered: Mutex<Vec<String>>,
-    /// The agents that wait for this one, and itself.
+    /// The chain of delegating agents, ending with this one.
     pub(crate) at_work: Vec<String>,
-    /// The model that was asked for by the one who started it all; sub-agents without one of their own take it.
+    /// The model that the caller of the top-level run requested; sub-agents without a model of
+    /// their own inherit it.
     pub(crate) model: Option<ModelName>,
-    /// Whether the folder may be a stranger's, so that nothing of it is taken on trust. Sub-agents work in the same one.
+    /// True if the folder may be untrusted, so that nothing in it is trusted. Sub-agents inherit
+    /// this.
     pub(crate) is_strangers: bool,
 }
 
@@ -59,17 +58,17 @@ impl std::fmt::Debug for Run {
     }
 }
 
-/// A skill that was put into the conversation, or was there.
+/// A loaded skill.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The skill's text and what is known of it.
     pub activation: Activation,
-    /// Whether it was there before and has not changed.
+    /// True if the skill was already in the conversation and has not changed.
     pub already: bool,
 }
 
 impl Run {
-    /// A run of nothing yet: a conversation of its own, the system's permissions and limits, and nobody to ask.
+    /// Creates a run with a conversation of its own, the system's permissions and limits, and no
+    /// way to ask the user.
     pub fn new(system: System, workplace: Workplace, events: Events) -> Self {
         let config = system.config();
         let permissions = config.permissions.clone().in_dir(&workplace.dir);
@@ -95,12 +94,12 @@ impl Run {
         }
     }
 
-    /// Puts a skill into the conversation, through the ledger, and tells of it.
+    /// Loads a skill into the conversation, through the ledger, and emits the events.
     pub fn load(&self, entry: &Entry, request: &Request<'_>, by: LoadedBy, reason: &str) -> Loaded {
         let now_ms = self.system.clock().now_ms();
         let (activation, recorded) = lock(&self.ledger).activate(entry, request, now_ms);
         let already = recorded.outcome == Recorded::AlreadyActive;
-        // A flat file has no folder of its own, and what lies beside it is not its.
+        // A flat file has no folder of its own; its neighbours don't belong to it.
         if activation.origin.is_folder() {
             self.workplace.add_readable(activation.origin.dir());
         }
@@ -120,7 +119,7 @@ impl Run {
         Loaded { activation, already }
     }
 
-    /// Skills that fit the task, the best first.
+    /// Skills that fit the task, best first.
     pub fn winners(&self) -> Vec<String> {
         lock(&self.winners).clone()
     }
@@ -130,7 +129,7 @@ impl Run {
         lock(&self.permissions).clone()
     }
 
-    /// The limit on what the run may do to its surroundings.
+    /// The limit on the run's effects.
     pub fn limit(&self) -> EffectLimit {
         lock(&self.limit).clone()
     }
@@ -140,13 +139,13 @@ impl Run {
         change(&mut lock(&self.permissions));
     }
 
-    /// Calls that were not allowed so far.
+    /// The calls denied so far.
     pub fn denials(&self) -> Vec<Denial> {
         lock(&self.denials).clone()
     }
 }
 
-/// A lock whose holder panicked still holds what it held.
+/// Locks a mutex, ignoring poison: the data stays valid if a holder panicked.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

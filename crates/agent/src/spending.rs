@@ -1,4 +1,5 @@
-//! What a run may use, and what it has used: shared with its sub-agents, so that nobody gets around it by delegating.
+//! The limits of a run and its usage so far, shared with its sub-agents so that delegating cannot
+//! circumvent them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -6,18 +7,18 @@ use std::time::Duration;
 use repertoire_model::Usage;
 use tokio::time::Instant;
 
-/// What a run may use.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunLimits {
-    /// How deep work may be delegated.
+    /// The maximum depth of delegation.
     pub depth_max: u32,
-    /// Most turns of one agent.
+    /// The maximum number of turns of one agent.
     pub iterations_max: u32,
-    /// Most tokens of all calls together.
+    /// The maximum number of tokens of all calls together.
     pub tokens_max: Option<u64>,
-    /// Most dollars of all calls together.
+    /// The maximum cost of all calls together.
     pub cost_usd_max: Option<f64>,
-    /// Longest time for everything.
+    /// The maximum duration of the run, including sub-agents.
     pub duration_max: Duration,
 }
 
@@ -36,54 +37,25 @@ impl Default for RunLimits {
 /// A limit that was reached.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LimitReached {
-    /// Delegated too deep.
     #[error("work was delegated {depth} deep, and {max} is allowed (`limits.depth`)")]
-    Depth {
-        /// How deep.
-        depth: u32,
-        /// The limit.
-        max: u32,
-    },
-    /// Too many turns.
+    Depth { depth: u32, max: u32 },
     #[error("the agent took {max} turns without coming to an end (`limits.iterations`)")]
-    Iterations {
-        /// The limit.
-        max: u32,
-    },
-    /// Too many tokens.
+    Iterations { max: u32 },
     #[error("{used} tokens were used, and {max} are allowed (`limits.tokens`)")]
-    Tokens {
-        /// Used so far.
-        used: u64,
-        /// The limit.
-        max: u64,
-    },
-    /// Too dear.
+    Tokens { used: u64, max: u64 },
     #[error("${used:.6} was spent, and ${max} is allowed (`--max-cost`)")]
-    Cost {
-        /// Spent so far.
-        used: f64,
-        /// The limit.
-        max: f64,
-    },
-    /// A limit on cost, and a model whose price nobody knows.
+    Cost { used: f64, max: f64 },
+    /// A cost limit is set, but the price of the model is unknown.
     #[error(
         "the price of {model} is not known, so a limit on cost cannot be kept: add it to `models` in the configuration"
     )]
-    PriceUnknown {
-        /// The model.
-        model: String,
-    },
-    /// Too long.
+    PriceUnknown { model: String },
     #[error("the run took longer than {max_s} s (`limits.duration`)")]
-    Duration {
-        /// The limit.
-        max_s: u64,
-    },
+    Duration { max_s: u64 },
 }
 
 impl LimitReached {
-    /// The limit in one word.
+    /// The name of the limit, as used in the configuration.
     pub fn name(&self) -> &'static str {
         match self {
             LimitReached::Depth { .. } => "depth",
@@ -95,72 +67,72 @@ impl LimitReached {
     }
 }
 
-/// What has been used.
+/// The usage so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
-    /// Tokens of all calls.
+    /// The tokens of all calls.
     pub usage: Usage,
-    /// Dollars, as far as prices are known.
+    /// The cost of all calls with a known price.
     pub cost_usd: f64,
-    /// Whether there was a call whose price is not known.
+    /// True if the price of a call is unknown.
     pub unpriced: bool,
 }
 
 impl Spent {
-    /// The cost, if every call's price is known.
+    /// The cost, if the prices of all calls are known.
     pub fn known_cost_usd(&self) -> Option<f64> {
         (!self.unpriced).then_some(self.cost_usd)
     }
 }
 
-/// The purse of a run and its sub-agents.
+/// The budget of a run and its sub-agents.
 #[derive(Debug)]
 pub struct Spending {
     limits: RunLimits,
     started: Instant,
     spent: Mutex<Spent>,
-    /// The purse of the run that delegated this one.
+    /// The budget of the delegating run.
     above: Option<Arc<Spending>>,
 }
 
 impl Spending {
-    /// A purse under these limits; time runs from now.
+    /// Creates a budget; its time starts now.
     pub fn new(limits: RunLimits) -> Self {
         Spending { limits, started: Instant::now(), spent: Mutex::default(), above: None }
     }
 
-    /// The purse of a sub-agent: what it uses counts here as well, and the limits are those of all together.
+    /// Creates the budget of a sub-agent: its usage counts here as well, and the limits apply to
+    /// both together.
     pub fn child(self: &Arc<Self>) -> Self {
         let (limits, started) = (self.limits, self.started);
         Spending { limits, started, spent: Mutex::default(), above: Some(self.clone()) }
     }
 
-    /// The limits.
     pub fn limits(&self) -> &RunLimits {
         &self.limits
     }
 
-    /// When everything has to be over.
+    /// The time at which the run must end.
     pub fn deadline(&self) -> Instant {
         self.started + self.limits.duration_max
     }
 
-    /// How long it has run.
+    /// The time since the start of the run.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// What has been used by this run and its sub-agents.
+    /// The usage of this run and its sub-agents.
     pub fn spent(&self) -> Spent {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What everybody has used under these limits.
+    /// The usage of the top-level run with all its sub-agents.
     fn spent_by_all(&self) -> Spent {
         self.above.as_ref().map_or_else(|| self.spent(), |above| above.spent_by_all())
     }
 
-    /// Adds a call.
+    /// Records the usage of a call.
     pub fn add(&self, usage: Usage, cost_usd: Option<f64>) {
         if let Some(above) = &self.above {
             above.add(usage, cost_usd);
@@ -171,11 +143,12 @@ impl Spending {
         spent.unpriced |= cost_usd.is_none() && usage.total() > 0;
     }
 
-    /// Whether another call may be made. `next_usd` is what reading the conversation once more costs at least.
+    /// Checks whether another call may be made. `next_usd` is the minimum cost of reading the
+    /// conversation once more.
     ///
     /// # Errors
     ///
-    /// The limit that forbids it.
+    /// Returns the limit that was reached.
     pub fn check(&self, next_usd: Option<f64>, model: &str) -> Result<(), LimitReached> {
         if Instant::now() >= self.deadline() {
             return Err(LimitReached::Duration { max_s: self.limits.duration_max.as_secs() });

@@ -1,6 +1,6 @@
-//! Output that is too long for a conversation: the model reads its start and its end, the whole is in a file.
+//! Bounds output that is too long for a conversation: the model gets its beginning and end, and a file has the whole.
 //!
-//! Nothing is joined or copied before it is known to be short, so a large output is in memory once, where it came from.
+//! Pieces are joined only if they are short, so a large output is in memory only once.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,15 +12,15 @@ use repertoire_text::invisible;
 use crate::tool::Output;
 use repertoire_sandbox::workplace::Workplace;
 
-/// Most bytes of a call's id that go into a file's name.
+/// The maximum length of a call's id in a file name.
 const ID_BYTES_MAX: usize = 64;
-/// How many names are tried for a file before giving up.
+/// The number of file names to try before giving up.
 const NAMES_MAX: usize = 1000;
-/// Bytes of an end that are looked at for each character that is kept of it: a character has at most four.
+/// The number of bytes inspected for each character kept: a character has at most four bytes.
 const BYTES_PER_CHAR: usize = 4;
 
-/// An answer from pieces that belong together, in order. What is longer than the model's share is cut in the middle and
-/// put into a file.
+/// Builds an answer from consecutive pieces. Output that is longer than the limit is cut in the middle, and the whole
+/// is written to a file.
 pub fn bounded(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> Output {
     let chars_max = workplace.limits.output_chars_max;
     let bytes_total: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -48,12 +48,12 @@ pub fn bounded(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> Output
     Output { text, is_error: false, spilled }
 }
 
-/// As [`bounded`], for one text.
+/// Like [`bounded`], for one text.
 pub fn bounded_text(text: &str, workplace: &Workplace, call_id: &str) -> Output {
     bounded(&[text.as_bytes()], workplace, call_id)
 }
 
-/// A text without escape sequences and control characters; line breaks and tabs stay.
+/// Strips escape sequences and control characters; line breaks and tabs stay.
 pub fn clean(text: &str) -> String {
     invisible::without_terminal_control(text)
 }
@@ -79,7 +79,7 @@ fn tail_of(pieces: &[&[u8]], chars_max: usize) -> String {
     }
     ends.reverse();
     let bytes = ends.concat();
-    // The cut may go through a character, whose rest is no text.
+    // The cut may go through a character; skip its remaining bytes.
     let start = bytes.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
     let text = clean(&String::from_utf8_lossy(&bytes[start..]));
     let skipped = text.chars().count().saturating_sub(chars_max);
@@ -105,7 +105,7 @@ fn keep(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> io::Result<Ke
     Ok(Kept { path, bytes })
 }
 
-/// A file that was not there before, so that no link is followed and no other output is lost.
+/// Creates a new file, so that no link is followed and no other output is overwritten.
 fn create_new(folder: &Folder, dir: &Utf8Path, name: &str) -> io::Result<(File, Utf8PathBuf)> {
     for number in 1..=NAMES_MAX {
         let file_name = match number {
@@ -120,7 +120,7 @@ fn create_new(folder: &Folder, dir: &Utf8Path, name: &str) -> io::Result<(File, 
     Err(io::Error::other(format!("{dir} has {NAMES_MAX} files named {name}")))
 }
 
-/// Ids come from model servers and may be anything.
+/// Sanitises an id for use as a file name: ids come from model servers and may contain anything.
 fn file_name(call_id: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = call_id.chars().take(ID_BYTES_MAX).map(plain).collect();

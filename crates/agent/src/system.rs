@@ -1,4 +1,5 @@
-//! Everything that runs share: agents, skills, tools, models, limits. This is the front door for programs.
+//! The state shared by all runs: agents, skills, tools, models, limits. This is the entry point of
+//! the library.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,19 +39,19 @@ mod options;
 pub use builder::{BuildError, Builder, MakeSelector};
 pub use options::{Report, RunError, RunOptions};
 
-/// Agents, skills, tools and models, ready to run. Cloning it is cheap.
+/// Agents, skills, tools and models, ready to run. Cheap to clone.
 #[derive(Clone)]
 pub struct System {
     inner: Arc<Inner>,
 }
 
-/// A selector, and the generation of the catalog that it was made for.
+/// A selector, and the generation of the catalog for which it was created.
 type MadeSelector = (u64, Arc<Selector>);
 
 #[derive(Clone)]
 struct Inner {
     library: Arc<Library>,
-    /// Whether nobody has run anything since skills were read.
+    /// True if there was no run since the skills were loaded.
     is_fresh: Arc<AtomicBool>,
     selector: Arc<Mutex<Option<MadeSelector>>>,
     make_selector: MakeSelector,
@@ -62,20 +63,21 @@ struct Inner {
     chain: Vec<Arc<dyn Middleware>>,
     work_dir: Utf8PathBuf,
     spill_dir: Utf8PathBuf,
-    /// The folder for output if the caller named none. It is removed with the last system that uses it.
+    /// The temporary folder for output, if the caller did not name one. Deleted with the last
+    /// system that uses it.
     _own_spill_dir: Option<Arc<tempfile::TempDir>>,
-    /// Folders outside of it that may be read.
+    /// Additional folders that may be read.
     readable: Vec<Utf8PathBuf>,
     environment: Vec<(String, String)>,
     sandbox: Probed,
     sink: Option<Sink>,
     clock: Arc<dyn Clock>,
     conversations: Arc<Mutex<Vec<Kept>>>,
-    /// How many runs an agent may have at once, where its definition says so.
+    /// Semaphores for agents whose definition limits concurrent runs.
     places_at_work: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
 }
 
-/// A conversation in memory, the least recently used first.
+/// A conversation in memory; the list is ordered by last use, oldest first.
 struct Kept {
     id: String,
     conversation: Arc<tokio::sync::Mutex<Conversation>>,
@@ -87,24 +89,20 @@ impl std::fmt::Debug for System {
     }
 }
 
-/// What would be sent, and why.
+/// The first request of a run, without sending it.
 #[derive(Clone, Debug)]
 pub struct Preview {
-    /// The model.
     pub model: ModelName,
-    /// The agent.
     pub agent: Definition,
-    /// The messages.
     pub messages: Vec<Message>,
-    /// The tools.
     pub tools: Vec<ToolSpec>,
-    /// Tokens, as estimated.
+    /// The estimated number of tokens.
     pub tokens: u64,
-    /// The body of the request, to the byte.
+    /// The exact body of the request.
     pub body: serde_json::Value,
 }
 
-/// What a run is made of, whoever asks for it.
+/// The inputs of a run, top-level or delegated.
 struct Start<'a> {
     agent: &'a str,
     task: String,
@@ -112,26 +110,26 @@ struct Start<'a> {
     events: Events,
     depth: u32,
     spending: Arc<Spending>,
-    /// The agents that wait for this one.
+    /// The chain of agents that delegated this run.
     above: Vec<String>,
-    /// The model of those who ask for none.
+    /// The model for agents that don't specify one.
     model: Option<ModelName>,
     asked: Asked,
-    /// The limit of the agent that asks for it.
+    /// The effect limit of the delegating agent.
     limit: EffectLimit,
 }
 
-/// How somebody came by an agent.
+/// The origin of a request for an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// A person named it.
+    /// The user named the agent.
     ByName,
-    /// A skill, another agent or a capability led to it.
+    /// A skill, another agent or a capability selected it.
     Otherwise,
 }
 
 impl System {
-    /// Begins to put a system together.
+    /// Starts building a system.
     ///
     /// ```
     /// use repertoire_agent::{Config, System};
@@ -154,8 +152,9 @@ impl System {
         Builder::default()
     }
 
-    /// The same skills, tools and models at work in another folder, with others to read: in a worktree, for instance, which
-    /// needs the repository. What is shared is shared, so fifty of them cost little more than one.
+    /// Returns a system with the same skills, tools and models in another working folder, with
+    /// other readable folders: for instance in a worktree, which must read the repository. The
+    /// state is shared, so copies are cheap.
     #[must_use]
     pub fn in_dir(&self, dir: impl Into<Utf8PathBuf>, readable: Vec<Utf8PathBuf>) -> System {
         let inner = Inner {
@@ -167,7 +166,7 @@ impl System {
         System { inner: Arc::new(inner) }
     }
 
-    /// The same, with a variable in the environment of all programs that it starts.
+    /// Returns a copy with an additional environment variable for all programs that it starts.
     #[must_use]
     pub fn with_variable(&self, name: &str, value: &str) -> System {
         let mut inner = Inner::clone(&self.inner);
@@ -181,12 +180,12 @@ impl System {
         &self.inner.sandbox
     }
 
-    /// Where programs of a run that has this id would work.
+    /// The workplace of a conversation's programs.
     pub fn workplace_of(&self, conversation: &str) -> Workplace {
         self.workplace(conversation)
     }
 
-    /// Runs an agent on a task to its end. It never fails halfway: what goes wrong is in the report.
+    /// Runs an agent on a task to completion. Never fails: errors are in the report.
     ///
     /// ```no_run
     /// # async fn example(system: repertoire_agent::System) -> Result<(), Box<dyn std::error::Error>> {
@@ -205,7 +204,7 @@ impl System {
         self.run_asked(agent, task.into(), options, Asked::ByName, spending).await
     }
 
-    /// As [`System::run`], for an agent that somebody came by in this way, from this purse.
+    /// Like [`System::run`], with an explicit origin and budget.
     pub(crate) async fn run_asked(
         &self,
         agent: &str,
@@ -225,11 +224,11 @@ impl System {
         self.execute(start).await
     }
 
-    /// What [`System::run`] would send first, without sending it.
+    /// Returns the first request that [`System::run`] would send, without sending it.
     ///
     /// # Errors
     ///
-    /// When the run could not begin.
+    /// Returns an error if the run could not start.
     pub async fn preview(
         &self,
         agent: &str,
@@ -239,7 +238,7 @@ impl System {
         self.refresh();
         let events = Events::new("preview", agent, self.inner.clock.clone(), self.sink(&options));
         let spending = Arc::new(Spending::new(self.inner.config.limits));
-        // A preview must not change the conversation that it looks at.
+        // A preview must not change the conversation, so it works on a copy.
         let id = options.conversation.clone().unwrap_or_else(|| "preview".to_owned());
         let known = self.conversation(&id).await.unwrap_or_else(|| Conversation::new(id));
         let guard = Arc::new(tokio::sync::Mutex::new(known)).lock_owned().await;
@@ -270,8 +269,8 @@ impl System {
         })
     }
 
-    /// Runs an agent for another one: with nothing but its task, within the same limits and permissions. The effects of the
-    /// new run are at most those of the agent that asks for it.
+    /// Runs an agent on behalf of another one: with only its task, under the same limits and
+    /// permissions. The effects of the new run are at most those of the parent.
     pub(crate) async fn run_for(
         &self,
         parent: &Run,
@@ -293,7 +292,7 @@ impl System {
         let (asked, limit) = (Asked::Otherwise, parent.limit());
         let start =
             Start { agent, task, options, events, depth, spending, above, model, asked, limit };
-        // A future that contains itself has to be on the heap.
+        // `execute` can call itself through this function, so its future must be boxed.
         let report = Box::pin(self.execute(start)).await;
         lock(&parent.denials).extend(report.denials.iter().cloned());
         report
@@ -310,7 +309,8 @@ impl System {
         let mut turn = self.turn(&start, guard);
         let backend = start.options.backend.clone();
         let name = backend.as_ref().map(|backend| backend.name());
-        // A session knows nothing of what was said elsewhere: who takes the conversation over is told all of it.
+        // A backend's session only knows the turns that took place there. If another backend takes
+        // over, drop the session, so that the whole conversation is sent.
         if turn.conversation.session_at.as_deref().or(name) != name || name.is_none() {
             turn.conversation.session = None;
         }
@@ -349,7 +349,8 @@ impl System {
         report
     }
 
-    /// Waits for a place at work and for the conversation, but no longer than the run may last.
+    /// Waits for a concurrency permit and for the conversation, at most until the deadline of the
+    /// run.
     async fn begin(
         &self,
         start: &Start<'_>,
@@ -372,7 +373,8 @@ impl System {
         }
     }
 
-    /// Turn after turn, until there is an outcome; and how many of them the model answered.
+    /// Runs turns until there is an outcome. Also returns the number of turns that the model
+    /// answered.
     async fn turns(&self, turn: &mut Turn) -> (Outcome, u32) {
         let mut answered = 0;
         loop {
@@ -388,7 +390,7 @@ impl System {
 
     async fn one_turn(&self, turn: &mut Turn) {
         turn.iteration = turn.iteration.max(1);
-        // The error boundary is the first link, so nothing comes out of here but through the turn.
+        // The error boundary is the first link, so errors are always in `turn.outcome`.
         let _ = Next::all(&self.inner.chain).run(turn).await;
     }
 
@@ -448,7 +450,8 @@ impl System {
         }
     }
 
-    /// Every conversation has a folder of its own for large output and for the private files of its programs.
+    /// Creates the workplace of a conversation, with its own folder for large output and for
+    /// private files of programs.
     fn workplace(&self, conversation: &str) -> Workplace {
         let inner = &self.inner;
         let spill_dir = inner.spill_dir.join(folder_of(conversation));
@@ -459,7 +462,8 @@ impl System {
             place.readable.add(dir);
         }
         let catalog = self.catalog();
-        // Skills that are trusted by where they are must not be rewritten by who follows them.
+        // Skills that are trusted because of their location must not be modified by the agents that
+        // follow them.
         for root in catalog.roots() {
             let dir = inner.work_dir.join(&root.root.dir);
             let holds_more = inner.work_dir.starts_with(&dir) || inner.spill_dir.starts_with(&dir);
@@ -479,7 +483,8 @@ impl System {
         })
     }
 
-    /// An agent that delegates to itself, at once or in the end, waits for itself: it has its place already.
+    /// Returns the semaphore that limits runs of an agent. `None` if a delegating agent has the
+    /// same name: it already holds a permit, and waiting for another could deadlock.
     fn place_at_work(&self, start: &Start<'_>) -> Option<Arc<Semaphore>> {
         let agent = start.agent;
         if start.above.iter().any(|above| above == agent) {
@@ -488,11 +493,13 @@ impl System {
         let catalog = self.catalog();
         let places = catalog.agent(agent)?.skill.execution.max_concurrent?.max(1);
         let mut known = lock(&self.inner.places_at_work);
-        let semaphore = || Arc::new(Semaphore::new(places as usize));
-        Some(known.entry(agent.to_owned()).or_insert_with(semaphore).clone())
+        let semaphore = known
+            .entry(agent.to_owned())
+            .or_insert_with(|| Arc::new(Semaphore::new(places as usize)));
+        Some(semaphore.clone())
     }
 
-    /// Takes a conversation up, or begins it. A sub-agent's is kept by nobody.
+    /// Locks a conversation, or starts it. Conversations of sub-agents are not stored.
     async fn take_up(&self, id: &str, depth: u32) -> OwnedMutexGuard<Conversation> {
         let begin = || Arc::new(tokio::sync::Mutex::new(Conversation::new(id)));
         let conversation = if depth > 0 {
@@ -511,7 +518,7 @@ impl System {
         conversation.lock_owned().await
     }
 
-    /// A conversation as it stands, to be kept on disk.
+    /// Returns a copy of a conversation, for saving it to disk.
     pub async fn conversation(&self, id: &str) -> Option<Conversation> {
         let known = {
             let kept = lock(&self.inner.conversations);
@@ -523,7 +530,7 @@ impl System {
         }
     }
 
-    /// Puts back a conversation that was kept on disk.
+    /// Restores a conversation that was saved to disk.
     pub fn restore(&self, conversation: Conversation) {
         let mut kept = lock(&self.inner.conversations);
         kept.retain(|kept| kept.id != conversation.id);
@@ -531,19 +538,20 @@ impl System {
         kept.push(Kept { id, conversation: Arc::new(tokio::sync::Mutex::new(conversation)) });
     }
 
-    /// Reads what has changed on disk. A run does this when it begins, so edits are live.
+    /// Reloads changed files from disk. Every run does this at its start, so edits apply
+    /// immediately.
     pub fn refresh(&self) {
         if !self.inner.is_fresh.swap(false, Ordering::Relaxed) {
             self.inner.library.reload();
         }
     }
 
-    /// The skills and agents as they stand.
+    /// The current skills and agents.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.inner.library.snapshot()
     }
 
-    /// The selector for a catalog.
+    /// Returns the selector for a catalog, reusing the previous one if possible.
     pub fn selector(&self, catalog: &Catalog) -> Arc<Selector> {
         let mut held = lock(&self.inner.selector);
         let settings = self.inner.config.auto_trigger;
@@ -556,12 +564,12 @@ impl System {
         selector
     }
 
-    /// Whether there is a skill that a model may choose.
+    /// Returns true if there is a skill that a model may select.
     pub fn has_skills(&self) -> bool {
         self.catalog().entries().iter().any(is_offered)
     }
 
-    /// The names of all agents, the built-in default among them.
+    /// The names of all agents, including the built-in default.
     pub fn agent_names(&self) -> Vec<String> {
         let catalog = self.catalog();
         let agents = catalog.entries().iter().filter(|entry| entry.skill.is_agent());
@@ -574,22 +582,18 @@ impl System {
         names
     }
 
-    /// All tools.
     pub fn tools(&self) -> &[Arc<dyn Tool>] {
         &self.inner.tools
     }
 
-    /// How it behaves.
     pub fn config(&self) -> &Config {
         &self.inner.config
     }
 
-    /// What is known of models.
     pub fn prices(&self) -> &Prices {
         &self.inner.prices
     }
 
-    /// Who is asked.
     pub fn provider(&self) -> &dyn Provider {
         &*self.inner.provider
     }
@@ -598,19 +602,19 @@ impl System {
         &self.inner.breakers
     }
 
-    /// The clock.
     pub fn clock(&self) -> &dyn Clock {
         &*self.inner.clock
     }
 
-    /// A number from 0 to 1, so that callers who failed together do not come back together.
+    /// A random number from 0 to 1, for jitter: callers that failed together should not retry
+    /// together.
     pub(crate) fn random(&self) -> f64 {
         let bits = uuid::Uuid::now_v7().as_u128() as u32;
         f64::from(bits) / f64::from(u32::MAX)
     }
 }
 
-/// The name of a conversation's folder. Ids may be anything that a caller thinks of.
+/// The name of a conversation's folder. Ids are chosen by callers and may not be valid file names.
 fn folder_of(conversation: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if !conversation.is_empty() && conversation.len() <= 64 && conversation.chars().all(is_plain) {
@@ -619,7 +623,7 @@ fn folder_of(conversation: &str) -> String {
     Digest::of(conversation.as_bytes()).to_string().replace(':', "-")
 }
 
-/// The report of a run of which nothing is known yet.
+/// A report without results yet.
 fn nothing_yet(start: &Start<'_>, conversation: String) -> Report {
     Report {
         run: start.events.run().to_owned(),
@@ -638,14 +642,17 @@ fn nothing_yet(start: &Start<'_>, conversation: String) -> Report {
     }
 }
 
-/// Tasks often quote text of others, so they lose what people cannot see.
+/// Returns a warning if the task contains invisible characters. Tasks often quote untrusted text,
+/// so these are removed.
 fn warning_of_invisible_characters(task: &str) -> Option<EventKind> {
     let summary = InvisibleSummary::of(task);
-    let message = || format!("invisible characters were removed from the task: {summary}");
-    (!summary.is_empty()).then(|| EventKind::Warning { message: message() })
+    (!summary.is_empty()).then(|| {
+        let message = format!("invisible characters were removed from the task: {summary}");
+        EventKind::Warning { message }
+    })
 }
 
-/// The report of a run that waited for others until it was too late.
+/// The report of a run that could not start before its deadline or was cancelled.
 fn never_begun(start: &Start<'_>, conversation: String, error: TurnError) -> Report {
     let (status, error) = (error.status(), Some(error.into()));
     let duration = start.spending.elapsed();

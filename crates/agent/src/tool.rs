@@ -1,4 +1,4 @@
-//! What a tool is.
+//! The interface of tools.
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
@@ -7,94 +7,89 @@ use serde_json::Value;
 use crate::effect::EffectSet;
 use crate::run::Run;
 
-/// Something that an agent can do.
+/// A tool that an agent can call.
 pub trait Tool: Send + Sync {
-    /// The name that agents, permissions and skills know it by.
+    /// The name by which agents, permissions and skills refer to it.
     fn name(&self) -> &str;
 
-    /// How the model sees it. The description may depend on the run: the `skill` tool lists the skills that there
-    /// are at this moment.
+    /// The description for the model. May depend on the run: the `skill` tool lists the current
+    /// skills.
     fn spec(&self, run: &Run) -> ToolSpec;
 
-    /// What it touches, for permissions and the read-only mode. It may depend on the arguments.
+    /// The access that a call needs, for permissions and the read-only mode. May depend on the
+    /// arguments.
     fn access(&self, arguments: &Value) -> Access;
 
-    /// The effects that the tool can have. By default a tool can do anything except delegate; the effects of built-in
-    /// tools are in the table of [`crate::effect`].
+    /// The effects that the tool can have. By default any effect except delegation; those of
+    /// built-in tools are in the table of [`crate::effect`].
     fn effects(&self) -> EffectSet {
         EffectSet::UNKNOWN_TOOL
     }
 
-    /// Whether calls may run beside others.
+    /// Tells whether calls may run in parallel with others.
     fn concurrency(&self) -> Concurrency {
         Concurrency::Exclusive
     }
 
-    /// What a call is about, on one line: the command, the path. Permission patterns are matched against it.
+    /// The subject of a call on one line, such as the command or the path. Permission patterns are
+    /// matched against it.
     fn subject(&self, arguments: &Value) -> String;
 
-    /// What a call is about, for people; what rules are matched against, unless that says too little.
+    /// The subject of a call for display. Differs from `subject` where that is not descriptive
+    /// enough.
     fn label(&self, arguments: &Value) -> String {
         self.subject(arguments)
     }
 
-    /// Does it. A failure is an [`Output`] as well: the model shall read it.
+    /// Executes a call. A failure is an [`Output`] as well, since the model should read it.
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output>;
 }
 
-/// What a tool touches.
+/// The access that a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing outside of the run: the list of things to do, a skill.
+    /// No access outside of the run: the to-do list, a skill.
     None,
-    /// It reads files.
     Read,
-    /// It changes files.
     Write,
-    /// It runs programs.
     Execute,
-    /// It talks to the network.
     Network,
 }
 
-/// Whether calls may run beside others.
+/// The concurrency of calls of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Concurrency {
-    /// They may.
     Safe,
-    /// One at a time, in the order of the calls.
+    /// Runs alone, in the order of the calls.
     Exclusive,
 }
 
-/// One call.
+/// A call of a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Its id.
     pub id: &'a str,
-    /// The arguments; they fit the tool's schema.
+    /// The arguments, already validated against the tool's schema.
     pub arguments: &'a Value,
-    /// The run that it belongs to.
     pub run: &'a Run,
 }
 
-/// What a tool answers.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Output {
-    /// For the model.
+    /// The text for the model.
     pub text: String,
-    /// Whether it failed.
     pub is_error: bool,
-    /// The whole output on disk, if `text` is only a part of it.
+    /// The file with the full output, if `text` is truncated.
     pub spilled: Option<camino::Utf8PathBuf>,
 }
 
 impl Output {
-    /// An answer.
+    /// A successful result.
     pub fn ok(text: impl Into<String>) -> Self {
         Output { text: text.into(), ..Output::default() }
     }
 
-    /// A failure, in words that help the model.
+    /// A failure, with a message that helps the model.
     pub fn error(text: impl Into<String>) -> Self {
         Output { text: text.into(), is_error: true, spilled: None }
     }

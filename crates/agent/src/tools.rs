@@ -1,7 +1,7 @@
-//! Tools, one a file; this is their list, and what they have in common.
+//! The built-in tools, one per file, and their common functions.
 //!
-//! Every tool checks its own arguments and its own paths, so that it is safe whoever calls it. Whether it may be called
-//! is decided before, by [`crate::permission`].
+//! Every tool checks its own arguments and paths, so it is safe with any caller. [`crate::permission`] decides
+//! beforehand whether it may be called.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -39,7 +39,7 @@ pub mod write;
 pub use plan::Plan;
 pub use research::ResearchSettings;
 
-/// All tools of this crate, with the usual settings.
+/// All tools of this crate, with default settings.
 pub fn builtin() -> Vec<Arc<dyn Tool>> {
     builtin_with(ResearchSettings::default())
 }
@@ -67,15 +67,14 @@ pub fn builtin_with(research: ResearchSettings) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// A name that no tool has.
+/// A name that does not belong to any tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no tool `{name}`{}", self.hint())]
 pub struct UnknownTool {
-    /// The name.
     pub name: String,
-    /// The tool that was probably meant.
+    /// The most similar tool name, as a suggestion.
     pub nearest: Option<String>,
-    /// The tools that there are.
+    /// The names of all tools.
     pub known: Vec<String>,
 }
 
@@ -88,11 +87,11 @@ impl UnknownTool {
     }
 }
 
-/// The tool of a name. Case does not matter, and the names that other agents use for the same thing are understood.
+/// Finds a tool by name. Case does not matter, and other agents' names for the same tool are understood.
 ///
 /// # Errors
 ///
-/// When there is none; the error suggests one.
+/// If there is no such tool. The error suggests one.
 pub fn find<'a>(tools: &'a [Arc<dyn Tool>], name: &str) -> Result<&'a Arc<dyn Tool>, UnknownTool> {
     let named = |wanted: &str| tools.iter().find(|tool| tool.name() == wanted);
     if let Some(tool) = named(name) {
@@ -107,8 +106,8 @@ pub fn find<'a>(tools: &'a [Arc<dyn Tool>], name: &str) -> Result<&'a Arc<dyn To
     Err(UnknownTool { name: name.to_owned(), nearest: near, known })
 }
 
-/// The rules for the place that a path has led to. The permission for a call was decided by its path; a link on it may
-/// have been replaced since.
+/// Permission rules for the location that a path actually leads to. The call was permitted based on its path, but a
+/// symlink on it may have been replaced since.
 pub(super) struct PlaceRules {
     permissions: Permissions,
     tool: &'static str,
@@ -120,17 +119,18 @@ impl PlaceRules {
         PlaceRules { permissions: run.permissions(), tool, access }
     }
 
-    /// Checks a place, relative to the work folder, that was reached by the path `typed`.
+    /// Checks the location `place`, relative to the work folder, that was reached through the path `typed`.
     ///
     /// # Errors
     ///
-    /// When a rule denies it, or asks for it and did not ask for the path.
+    /// If a rule denies the location, or requires confirmation for it that was not required for the path.
     pub(super) fn check(&self, typed: &str, place: &str) -> Result<(), String> {
         if repertoire_sandbox::beneath::normalised(typed) == place {
             return Ok(());
         }
         let decide =
             |subject: &str| self.permissions.decide(self.tool, self.access, subject, false);
+        // Without a folder, rules match the typed path itself; links are not resolved.
         let mut by_name = self.permissions.clone();
         by_name.dir = None;
         let Verdict { decision, reason } = decide(place);
@@ -146,48 +146,46 @@ impl PlaceRules {
     }
 }
 
-/// What tools keep from call to call, one for a run.
+/// State that tools keep between calls; one per run.
 #[derive(Debug, Default)]
 pub struct State {
-    /// What rules keep from being read; searches pass over it.
+    /// Paths that rules keep from being read. Searches skip them.
     pub hidden: PathRules,
     todos: Mutex<Vec<TodoItem>>,
     plan: Mutex<Option<Plan>>,
 }
 
 impl State {
-    /// The state of a run whose searches pass over what rules hide.
+    /// State for a run whose searches skip these paths.
     pub fn hiding(hidden: PathRules) -> Self {
         State { hidden, ..State::default() }
     }
 
-    /// The list of things to do.
     pub fn todos(&self) -> Vec<TodoItem> {
         lock(&self.todos).clone()
     }
 
-    /// Sets the list of things to do, as when a run is resumed.
+    /// Replaces the to-do list, for example when a run is resumed.
     pub fn set_todos(&self, items: Vec<TodoItem>) {
         *lock(&self.todos) = items;
     }
 
-    /// The plan.
     pub fn plan(&self) -> Option<Plan> {
         lock(&self.plan).clone()
     }
 
-    /// Sets the plan, as when a run is resumed.
+    /// Replaces the plan, for example when a run is resumed.
     pub fn set_plan(&self, plan: Option<Plan>) {
         *lock(&self.plan) = plan;
     }
 }
 
-/// A panic elsewhere leaves the value as it was before or after a change, never between.
+/// Locks a mutex, even after a panic: values are only replaced as a whole, so they are never half-changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The arguments of a call in the tool's own type.
+/// Deserializes the arguments of a call.
 fn arguments<T: DeserializeOwned>(call: &Call<'_>) -> Result<T, Output> {
     if !call.arguments.is_object() {
         return Err(Output::error("the arguments are wrong: they must be an object"));
@@ -196,7 +194,7 @@ fn arguments<T: DeserializeOwned>(call: &Call<'_>) -> Result<T, Output> {
         .map_err(|error| Output::error(format!("the arguments are wrong: {error}")))
 }
 
-/// The schema of arguments: an object of these properties and no others.
+/// The JSON schema of arguments: an object with these properties and no others.
 fn object(required: &[&str], properties: Value) -> Value {
     json!({
         "type": "object",
@@ -206,17 +204,17 @@ fn object(required: &[&str], properties: Value) -> Value {
     })
 }
 
-/// A text argument, for a call's subject: the first line of what is there, if it is there.
+/// Returns a text argument, or an empty text if it is missing.
 fn text_argument<'a>(arguments: &'a Value, name: &str) -> &'a str {
     arguments.get(name).and_then(Value::as_str).unwrap_or("")
 }
 
-/// The path of a call, for rules: without `.` and `..`, and the work folder if none is given.
+/// Returns the path of a call, for rules: normalised, and `.` (the work folder) if none is given.
 fn path_subject(arguments: &Value) -> String {
     repertoire_sandbox::beneath::normalised(text_argument(arguments, "path"))
 }
 
-/// What a search is about, for people: what is sought, and where.
+/// Describes a search for people: the search term and the folder.
 fn sought(arguments: &Value, what: &str) -> String {
     match path_subject(arguments).as_str() {
         "." => text_argument(arguments, what).to_owned(),
@@ -224,7 +222,7 @@ fn sought(arguments: &Value, what: &str) -> String {
     }
 }
 
-/// Runs work that waits for the disk where it holds up nobody.
+/// Runs blocking work on a thread where it does not hold up the runtime.
 async fn blocking(work: impl FnOnce() -> Output + Send + 'static) -> Output {
     match tokio::task::spawn_blocking(work).await {
         Ok(output) => output,
@@ -286,7 +284,7 @@ mod tests {
             {
                 tool.access(&wrong);
                 tool.subject(&wrong);
-                // These tools need no argument, and would walk or run.
+                // These tools need no arguments, and would walk folders or run programs.
                 let needs_none = ["list", "run_tests", "plan"].contains(&tool.name());
                 if !(needs_none && wrong == json!({})) {
                     let output = bench.call(&*tool, wrong.clone()).await;

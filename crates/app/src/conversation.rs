@@ -1,9 +1,9 @@
-//! The conversation driver: runs agents in conversations that are kept on disk and can be taken up again, also after the
-//! process was killed in the middle of a run.
+//! The conversation driver: runs agents in conversations that are stored on disk and can be
+//! resumed, even after the process was killed during a run.
 //!
-//! A conversation is written when the model is about to be asked, on every turn, and when a run has ended. Events
-//! are added to a log as they come. So a crash loses the answer that was on its way; what had been done since the model
-//! was last asked is told to the next run from the log.
+//! A conversation is written before every call of the model and at the end of a run. Events are
+//! appended to a log as they come. So a crash loses only the answer in progress; the next run gets
+//! what happened since the last write from the log.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,60 +24,59 @@ use checkpoint::Checkpoints;
 pub use recovery::Interrupted;
 pub use store::{AtWork, FILE_VERSION, Head, Held, Listed, Log, Store, StoreError};
 
-/// Runs agents in conversations that are kept.
+/// Runs agents in stored conversations.
 #[derive(Clone, Debug)]
 pub struct Driver {
     system: System,
     store: Store,
     checkpoints: Checkpoints,
-    /// The project that conversations are begun in.
+    /// The project in which conversations are started.
     folder: Option<Utf8PathBuf>,
 }
 
-/// A conversation in progress. Nobody else can take it up until this is dropped.
+/// An open conversation. No other process can open it until this is dropped.
 #[derive(Debug)]
 pub struct Talk {
     driver: Driver,
     held: Held,
-    /// What the last run was at when its process ended.
+    /// The state of the last run, if its process ended before the run did.
     interrupted: Option<Interrupted>,
-    /// Skills that were used so far, by count.
+    /// The skills used so far, with counts.
     used: SkillUse,
 }
 
 impl Driver {
-    /// A driver on a system that is put together here, so that it can keep what happens on every turn.
+    /// Creates a driver. It builds the system itself, because it adds a middleware that writes
+    /// checkpoints.
     ///
     /// # Errors
     ///
-    /// When the system cannot be put together.
+    /// If the system cannot be built.
     pub fn new(builder: Builder, store: Store) -> Result<Self, BuildError> {
         let checkpoints = Checkpoints::default();
         let system = builder.middleware(Arc::new(checkpoints.clone())).build()?;
         Ok(Driver { system, store, checkpoints, folder: None })
     }
 
-    /// For a project: conversations are begun in it, and `last` is the last of them.
+    /// Sets the project: conversations are started in it, and `last` is the latest of them.
     #[must_use]
     pub fn in_folder(self, folder: impl Into<Utf8PathBuf>) -> Self {
         Driver { folder: Some(folder.into()), ..self }
     }
 
-    /// The system.
     pub fn system(&self) -> &System {
         &self.system
     }
 
-    /// Where conversations are kept.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Takes up a conversation by its id, the start of it, or `last`.
+    /// Resumes a conversation by its id, the start of its id, or `last`.
     ///
     /// # Errors
     ///
-    /// When there is none, somebody else has it, or it cannot be read.
+    /// If there is none, another process has it open, or it cannot be read.
     pub fn resume(&self, wanted: &str) -> Result<Talk, StoreError> {
         let (held, mut conversation) = match &self.folder {
             Some(folder) if wanted == "last" => self.store.open(&self.store.last_in(folder)?)?,
@@ -88,11 +87,11 @@ impl Driver {
         Ok(Talk { driver: self.clone(), held, interrupted, used: SkillUse::default() })
     }
 
-    /// Begins a conversation.
+    /// Starts a conversation.
     ///
     /// # Errors
     ///
-    /// When its folder cannot be made.
+    /// If its folder cannot be created.
     pub fn begin(&self, agent: &str) -> Result<Talk, StoreError> {
         let id = uuid::Uuid::now_v7().to_string();
         let mut held = self.store.begin(&id, agent, self.system.clock().now_ms())?;
@@ -101,11 +100,11 @@ impl Driver {
         Ok(Talk { driver: self.clone(), held, interrupted: None, used })
     }
 
-    /// Says one thing, in the conversation that `options` name or in a new one.
+    /// Sends one prompt, in the conversation named in `options` or in a new one.
     ///
     /// # Errors
     ///
-    /// When the conversation cannot be taken up or kept. A run that fails is a report.
+    /// If the conversation cannot be opened or saved. A failed run is not an error but a report.
     pub async fn send(
         &self,
         agent: &str,
@@ -121,31 +120,31 @@ impl Driver {
 }
 
 impl Talk {
-    /// The id.
     pub fn id(&self) -> &str {
         &self.held.head.id
     }
 
-    /// What is known of the conversation.
+    /// The metadata of the conversation.
     pub fn head(&self) -> &Head {
         &self.held.head
     }
 
-    /// What the last run was at when its process ended, if it did not end by itself.
+    /// The state of the last run, if its process ended before the run did.
     pub fn interrupted(&self) -> Option<&Interrupted> {
         self.interrupted.as_ref()
     }
 
-    /// Skills that were put into the conversation since it was taken up.
+    /// The skills that were loaded since the conversation was opened.
     pub fn used(&self) -> &SkillUse {
         &self.used
     }
 
-    /// Says one thing and waits for the end of the run. The conversation is kept, however the run ends.
+    /// Sends a prompt and waits for the end of the run. The conversation is saved, whatever the
+    /// outcome of the run.
     ///
     /// # Errors
     ///
-    /// When it cannot be kept.
+    /// If the conversation cannot be saved.
     pub async fn send(
         &mut self,
         agent: &str,
@@ -156,7 +155,7 @@ impl Talk {
         let log = self.held.log()?;
         self.begin_run(prompt, log.bytes());
         if options.backend.is_some() {
-            // Somebody else's agent asks its model itself, so nothing is written while it is at work.
+            // An external agent calls its model itself, so no checkpoint is written during its run.
             let state = system.conversation(self.id()).await;
             self.held.save(&state.unwrap_or_else(|| Conversation::new(self.id())))?;
         }
@@ -190,11 +189,11 @@ impl Talk {
         }
     }
 
-    /// What [`Talk::send`] would send first.
+    /// Returns the first request that [`Talk::send`] would send.
     ///
     /// # Errors
     ///
-    /// When the run could not begin.
+    /// If the run could not start.
     pub async fn preview(
         &self,
         agent: &str,
@@ -213,7 +212,7 @@ impl Talk {
     fn begin_run(&mut self, prompt: &str, log_bytes: u64) {
         let head = &mut self.held.head;
         if head.first.is_empty() {
-            // What was piped in beside a task is material, and no title.
+            // Piped input beside a task is material, not part of the title.
             let task = prompt.split("<stdin>").next().filter(|task| !task.trim().is_empty());
             let words = task.unwrap_or(prompt).split_whitespace().collect::<Vec<_>>().join(" ");
             head.first = words.chars().take(FIRST_WORDS_CHARS_MAX).collect();
@@ -236,18 +235,18 @@ impl Talk {
     }
 }
 
-/// What is kept of a run while it goes on.
+/// The data collected during a run.
 struct Kept {
     log: Log,
     used: SkillUse,
-    /// The first line that could not be added; the run goes on, and its caller is told in the end.
+    /// The first error of the log; the run continues, and the caller gets the error at the end.
     failed: Option<std::io::Error>,
 }
 
-/// Keeps events and hands them on.
+/// Returns a sink that logs events and forwards them.
 fn listening(kept: Arc<Mutex<Kept>>, own: Option<Sink>) -> Sink {
     Arc::new(move |event: &Event| {
-        // Pieces of an answer are not kept: the whole of it follows.
+        // Don't log the chunks of an answer: the complete answer follows.
         if !matches!(event.kind, EventKind::Text { .. } | EventKind::Thinking { .. }) {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.used.note(event);

@@ -1,6 +1,7 @@
 //! Repertoire as a library: conversations that are kept, and the worker that drives runs of the journal.
 //!
-//! A [`Driver`] runs agents and keeps their conversations in a [`Store`]: state, events and a lock, in a folder each.
+//! A [`Driver`] runs agents and stores their conversations in a [`Store`]: one folder per
+//! conversation with its state, its events and a lock.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,31 +2,31 @@
 
 use std::time::Duration;
 
-/// Largest conversation that is read.
+/// Maximum size of a conversation file.
 pub const CONVERSATION_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Largest log of events of which the end is looked at.
+/// Maximum size of an event log whose last events are read.
 pub const LOG_TAIL_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Characters of the first prompt that a list shows.
+/// Maximum number of characters of the first prompt in a list of conversations.
 pub const FIRST_WORDS_CHARS_MAX: usize = 200;
 
-/// Characters of what an interrupted run had said that the next one is told.
+/// Maximum number of characters of an interrupted run's answer that are passed to the next run.
 pub const INTERRUPTED_CHARS_MAX: usize = 4_000;
 
-/// Calls of an interrupted run that the next one is told.
+/// Maximum number of an interrupted run's tool calls that are passed to the next run.
 pub const INTERRUPTED_CALLS_MAX: usize = 20;
 
-/// Largest count of uses that is read.
+/// Maximum size of the file of skill use counts.
 pub const USE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Skills whose uses are counted.
+/// Maximum number of skills in the file of skill use counts; the least used ones are dropped.
 pub const USE_SKILLS_MAX: usize = 2_000;
 
-/// How often a worker looks for runs when nobody calls it.
+/// Interval at which a worker polls the queue when it gets no notification.
 pub const CLAIM_POLL: Duration = Duration::from_secs(2);
 
-/// How long it waits after the journal could not be reached.
+/// Pause of a worker after it could not reach the journal.
 pub const CLAIM_PAUSE: Duration = Duration::from_secs(3);
 
 

@@ -1,4 +1,4 @@
-//! What is known of runs, put together from the journal, from what they left behind and from their branches.
+//! Information about runs, collected from the journal, their files and their branches.
 
 mod diff;
 mod merge;
@@ -18,74 +18,73 @@ use repertoire_plan::state::{TaskState, mark_word};
 pub use diff::{ChangedFile, DiffError, RunDiffJson, diff};
 pub use merge::{MergeError, Merged, merge};
 
-/// Events that are read to count the tasks of a list; runs behind that many have no count.
+/// Maximum number of events read to count the tasks of a list. Runs beyond that have no count.
 const EVENTS_READ_MAX: u64 = 100_000;
-/// Files of a run that are looked at.
+/// Maximum number of files listed for a run.
 const FILES_MAX: usize = 10_000;
 
-/// One run of a list.
+/// A run in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunRow {
-    /// Its id.
+    /// The id of the run.
     pub id: RunId,
-    /// The end of the id, which is enough to name it.
+    /// The end of the id, which is enough to identify the run.
     pub short: String,
-    /// A name that people know it by.
+    /// The name of the run.
     pub name: String,
-    /// Which driver it is for.
+    /// The driver of the run.
     pub kind: String,
-    /// How far it is.
+    /// The status of the run.
     pub status: RunStatus,
-    /// Why it is so, if that is not obvious.
+    /// The reason for the status, if it is not obvious.
     pub reason: Option<String>,
-    /// Where it works.
+    /// The workspace of the run.
     pub workspace: String,
-    /// Steps so far.
+    /// The number of steps so far.
     pub steps: u32,
-    /// How many of its tasks are done; null if it has none, or too much happened to count it here.
+    /// The progress of its tasks; null if it has none, or too many events to count them here.
     pub tasks: Option<TasksDone>,
     /// Time at work, in milliseconds.
     pub time_ms: u64,
-    /// Tokens.
+    /// The number of tokens used.
     pub tokens: u64,
-    /// Dollars, as far as prices are known.
+    /// The cost in US dollars, as far as prices are known.
     pub cost_usd: f64,
-    /// Whether something was used whose price nobody knows.
+    /// True if something without a known price was used.
     pub cost_is_partial: bool,
-    /// Who has it.
+    /// The worker that has the run.
     pub worker: Option<String>,
-    /// The branch that it works on.
+    /// The branch of the run.
     pub branch: Option<String>,
-    /// When it was made, in milliseconds since 1970.
+    /// When the run was created, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When something last happened.
+    /// When the run last changed, in milliseconds since 1970.
     pub updated_ms: u64,
-    /// When it ended.
+    /// When the run ended, in milliseconds since 1970.
     pub ended_ms: Option<u64>,
 }
 
-/// How many tasks are done. Those for people are not counted.
+/// The number of completed tasks. Manual tasks are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TasksDone {
-    /// Implemented or reviewed.
+    /// Implemented or reviewed tasks.
     pub done: usize,
-    /// All of them.
+    /// All tasks.
     pub all: usize,
 }
 
 impl TasksDone {
-    /// Of a plan loop; nothing if it has no tasks.
+    /// The progress of a plan run; `None` if it has no tasks.
     pub fn of(state: &PlanState) -> Option<Self> {
         let counted = state.tasks.values().filter(|task| task.mark != Mark::ManualQa);
-        let is_done = |task: &&TaskState| matches!(task.mark, Mark::Implemented | Mark::Reviewed);
         let done =
-            TasksDone { done: counted.clone().filter(is_done).count(), all: counted.count() };
-        (!state.tasks.is_empty()).then_some(done)
+            counted.clone().filter(|task| matches!(task.mark, Mark::Implemented | Mark::Reviewed));
+        let tasks = TasksDone { done: done.count(), all: counted.count() };
+        (!state.tasks.is_empty()).then_some(tasks)
     }
 }
 
 impl RunRow {
-    /// A run, and how far its tasks are.
     pub fn new(run: &Run, tasks: Option<TasksDone>) -> Self {
         RunRow {
             id: run.id.clone(),
@@ -110,109 +109,112 @@ impl RunRow {
     }
 }
 
-/// `rep runs show --json`, and `rep replay --at --json`.
+/// The output of `rep runs show --json` and `rep replay --at --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunJson {
     /// The run.
     pub run: Run,
-    /// Its tasks, in the order of the plan.
+    /// The tasks, in the order of the plan.
     pub tasks: Vec<RunTask>,
-    /// How many of them are done.
+    /// The number of completed tasks.
     pub done: Option<TasksDone>,
-    /// Why the tasks of the plan cannot be told, if so.
+    /// The reason why the plan's tasks cannot be parsed, if so.
     pub fallback: Option<String>,
-    /// Its steps.
+    /// The steps.
     pub steps: Vec<Step>,
-    /// What people said for the next prompt.
+    /// People's notes for the next prompt.
     pub steering: Vec<String>,
-    /// What the watchdog saw.
+    /// The signals of the watchdog.
     pub watchdog: Vec<SignalJson>,
-    /// What was learnt.
+    /// The learnings of the run.
     pub learnings: Vec<String>,
-    /// Where the work went, if it went somewhere.
+    /// The delivery of the work, if it was delivered.
     pub delivered: Option<DeliveredJson>,
-    /// When the lease of its worker ends, in milliseconds since 1970.
+    /// When the worker's lease expires, in milliseconds since 1970.
     pub lease_until_ms: Option<u64>,
-    /// What it left behind for people.
+    /// The files that the run left for people.
     pub files: Vec<RunFile>,
-    /// What can be done next.
+    /// The commands that can be run next.
     pub commands: Vec<RunCommand>,
 }
 
-/// One task of a run, as the journal has it.
+/// A task of a run, as recorded in the journal.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunTask {
-    /// Its id.
+    /// The id of the task.
     pub id: String,
-    /// Its words.
+    /// The text of the task.
     pub label: String,
-    /// How far it is: `open`, `blocked`, `implemented`, `reviewed`, `manual_qa` or `failed`.
+    /// The mark of the task: `open`, `blocked`, `implemented`, `reviewed`, `manual_qa` or `failed`.
     pub mark: String,
-    /// Attempts that came to an end.
+    /// The number of completed attempts.
     pub attempts: u32,
-    /// Whether it got where it is in this run.
+    /// True if the mark was set in this run.
     pub touched: bool,
 }
 
 impl RunTask {
-    /// Of a plan loop, in the order of the plan.
+    /// The tasks of a plan run, in the order of the plan.
     pub fn all(state: &PlanState) -> Vec<Self> {
         let known = state.order.iter().filter_map(|id| Some((id, state.tasks.get(id)?)));
-        let task = |(id, task): (&String, &TaskState)| RunTask {
-            id: id.clone(),
+        known.map(|(id, task)| RunTask::new(id, task)).collect()
+    }
+
+    fn new(id: &str, task: &TaskState) -> Self {
+        RunTask {
+            id: id.to_owned(),
             label: task.label.clone(),
             mark: mark_word(task.mark).to_owned(),
             attempts: task.attempts,
             touched: task.touched,
-        };
-        known.map(task).collect()
+        }
     }
 }
 
-/// Something that the watchdog saw.
+/// A signal of the watchdog.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SignalJson {
-    /// The step that it was seen after.
+    /// The step after which it was raised.
     pub step: u32,
-    /// What it is called.
+    /// The name of the signal.
     pub signal: String,
-    /// What was seen.
+    /// The observation, as a sentence.
     pub evidence: String,
-    /// Whether the next prompt began with other words because of it.
+    /// True if the next prompt was rewritten because of it.
     pub rewritten: bool,
 }
 
-/// Where the work of a run went.
+/// The delivery of a run's work.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DeliveredJson {
     /// `keep`, `merge`, `squash` or `branch`.
     pub strategy: String,
-    /// The branch that has it now.
+    /// The branch that contains the work.
     pub branch: String,
-    /// The commit.
+    /// The commit that contains the work.
     pub commit: Option<String>,
 }
 
 /// A file of a run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: String,
-    /// How large.
+    /// The size of the file.
     pub bytes: u64,
 }
 
-/// Something that can be done with a run.
+/// A command that can be run for a run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunCommand {
-    /// What to type.
+    /// The command line.
     pub command: String,
-    /// What it does.
+    /// The effect of the command.
     pub about: String,
 }
 
 impl RunJson {
-    /// A run as it was after these events. What is not in them, such as its files, is for others to add.
+    /// A run after these events. Parts that are not in them, such as its files, are left empty.
     pub fn of_events(run: Run, steps: Vec<Step>, events: &[Event]) -> Self {
         let state = PlanState::replay(events);
         RunJson {
@@ -231,11 +233,11 @@ impl RunJson {
         }
     }
 
-    /// Everything about a run; `left_behind` is the folder where it keeps files for people.
+    /// Collects everything about a run. `left_behind` is the folder with its files.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be used.
+    /// Fails if the journal cannot be used.
     pub async fn gather(
         journal: &Journal,
         run: Run,
@@ -249,11 +251,11 @@ impl RunJson {
     }
 }
 
-/// All events of a run.
+/// Reads all events of a run.
 ///
 /// # Errors
 ///
-/// When the journal cannot be used.
+/// Fails if the journal cannot be used.
 pub async fn events_of(journal: &Journal, run: &RunId) -> Result<Vec<Event>, JournalError> {
     let mut events: Vec<Event> = Vec::new();
     loop {
@@ -266,12 +268,12 @@ pub async fn events_of(journal: &Journal, run: &RunId) -> Result<Vec<Event>, Jou
     }
 }
 
-/// Rows of runs, newest first. `events_read` is how many events were read for rows before these: counting tasks is given up
-/// behind a limit.
+/// Rows of runs, newest first. `events_read` is the number of events read for previous rows; tasks
+/// are no longer counted beyond a limit.
 ///
 /// # Errors
 ///
-/// When the journal cannot be used.
+/// Fails if the journal cannot be used.
 pub async fn rows(
     journal: &Journal,
     filter: &Filter,
@@ -281,9 +283,10 @@ pub async fn rows(
     let mut items = Vec::new();
     for run in &page.items {
         *events_read += run.seq;
-        let tasks = match *events_read <= EVENTS_READ_MAX {
-            true => TasksDone::of(&PlanState::replay(&events_of(journal, &run.id).await?)),
-            false => None,
+        let tasks = if *events_read <= EVENTS_READ_MAX {
+            TasksDone::of(&PlanState::replay(&events_of(journal, &run.id).await?))
+        } else {
+            None
         };
         items.push(RunRow::new(run, tasks));
     }
@@ -321,16 +324,17 @@ fn delivered(event: &Event) -> Option<DeliveredJson> {
     })
 }
 
-/// What a run left behind; a folder that is gone has nothing.
+/// The files of a run; empty if its folder does not exist.
 fn files_of(folder: &Utf8Path) -> Vec<RunFile> {
     let Ok(entries) = fs::entries(folder) else { return Vec::new() };
-    let file = |name: &str| {
-        let path = folder.join(name);
-        let bytes = path.metadata().ok().filter(|meta| meta.is_file())?.len();
-        Some(RunFile { path: path.to_string(), bytes })
-    };
     let names = entries.take(FILES_MAX).filter_map(|entry| entry.ok()?.name.into_string().ok());
-    let mut files: Vec<RunFile> = names.filter_map(|name| file(&name)).collect();
+    let mut files: Vec<RunFile> = names.filter_map(|name| run_file(folder, &name)).collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
+}
+
+fn run_file(folder: &Utf8Path, name: &str) -> Option<RunFile> {
+    let path = folder.join(name);
+    let bytes = path.metadata().ok().filter(|meta| meta.is_file())?.len();
+    Some(RunFile { path: path.to_string(), bytes })
 }

@@ -1,6 +1,7 @@
-//! How often each skill was used, over all conversations. It makes a skill a little likelier to be chosen again.
+//! Use counts of skills over all conversations. A skill that was used before is slightly more
+//! likely to be selected.
 //!
-//! It only tips scales: a damaged file is no reason to stop, and is begun anew.
+//! The counts only break near ties, so a damaged file is no error: counting starts again from zero.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +12,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{USE_BYTES_MAX, USE_SKILLS_MAX};
 
-/// How often each skill was used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillUse {
-    /// By skill.
+    /// Number of uses by skill name.
     pub skills: BTreeMap<String, u32>,
 }
 
 impl SkillUse {
-    /// What is on disk; nothing if there is none, or it is damaged.
+    /// Reads the counts from disk; empty if the file is missing or damaged.
     pub fn read(path: &Utf8Path) -> Self {
         let text = fs::read_text(path, USE_BYTES_MAX).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// Counts a skill that an event tells of. Who uses what is already there has counted before.
+    /// Counts the skill of a `SkillLoaded` event, unless it was already loaded.
     pub fn note(&mut self, event: &Event) {
         if let EventKind::SkillLoaded { skill, already: false, .. } = &event.kind {
             let uses = self.skills.entry(skill.clone()).or_default();
@@ -33,7 +33,8 @@ impl SkillUse {
         }
     }
 
-    /// Adds these counts to those on disk, in one step. Of two processes that do so in the same moment one may be lost.
+    /// Adds these counts to those on disk with an atomic write. If two processes do so at once, the
+    /// counts of one may be lost.
     ///
     /// # Errors
     ///

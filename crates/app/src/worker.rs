@@ -1,4 +1,4 @@
-//! A worker: takes runs from the queue and drives them, several at once, until it is told to stop.
+//! A worker: claims runs from the queue and drives several of them concurrently until shutdown.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,46 +13,42 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::limits::{CLAIM_PAUSE, CLAIM_POLL};
 use repertoire_plan::{DriveError, KIND, Runner};
 
-/// Takes runs from the queue.
+/// Claims runs from the queue and drives them.
 #[derive(Clone, Debug)]
 pub struct Worker {
-    /// What drives them.
     pub runner: Runner,
-    /// How it is known, and what it has.
+    /// The name under which the worker is registered in the queue.
     pub name: String,
-    /// What it has; a run is taken only if it asks for nothing else.
+    /// The worker only claims runs whose required labels are all among these.
     pub labels: BTreeSet<String>,
-    /// How long it may be silent before others take over.
+    /// Time without a heartbeat after which other workers may take over a run.
     pub lease: Duration,
-    /// Which run comes first, and how many there may be.
+    /// Priority and concurrency rules of the queue.
     pub rules: Rules,
-    /// Runs at once here.
+    /// Maximum number of concurrent runs.
     pub at_once: usize,
 }
 
-/// What a worker has to say.
+/// An event of a worker, for logs and displays.
 #[derive(Debug)]
 pub enum Told {
-    /// It took a run.
     Took(Run),
-    /// It is done with one.
+    /// The run ended, or the worker released it.
     LetGo(Run),
-    /// It lost one, or could not go on with it.
+    /// The worker lost a run, or failed to continue it.
     Failed {
-        /// The run.
         run: RunId,
-        /// Why.
         error: DriveError,
     },
-    /// The journal cannot be reached; it tries again.
+    /// The journal cannot be reached; the worker retries.
     Unreachable(JournalError),
 }
 
-/// Who hears it.
+/// A callback for a worker's events.
 pub type Hearer = Arc<dyn Fn(Told) + Send + Sync>;
 
 impl Worker {
-    /// How the queue knows it.
+    /// The worker's registration in the queue.
     pub fn who(&self) -> Who {
         Who {
             name: self.name.clone(),
@@ -62,17 +58,18 @@ impl Worker {
         }
     }
 
-    /// Works until `shutdown`; runs that are under way are then let go of, and any worker may take them up.
+    /// Works until `shutdown`. Runs in progress are then released, so that any worker can continue
+    /// them.
     ///
     /// # Errors
     ///
-    /// When the journal can no longer be used: it is damaged, or belongs to a newer version.
+    /// Fails if the journal can no longer be used: it is damaged, or belongs to a newer version.
     pub async fn work(
         &self,
         shutdown: &CancellationToken,
         hearer: &Hearer,
     ) -> Result<(), JournalError> {
-        // Also ends the runs under way when this worker has to give up.
+        // A child token, so that a permanent journal error can stop the runs in progress as well.
         let shutdown = &shutdown.child_token();
         let mut outcome = Ok(());
         let mut at_work: JoinSet<()> = JoinSet::new();
@@ -90,7 +87,8 @@ impl Worker {
                         at_work.spawn(async move {
                             let run = claimed.run.id.clone();
                             let driven = async move { runner.drive(claimed, &shutdown).await };
-                            // A panic ends this run, and is reported as every other error.
+                            // Spawn a separate task, so that a panic ends only this run and is
+                            // reported like any other error.
                             match AbortOnDropHandle::new(tokio::spawn(driven)).await {
                                 Ok(Ok(run)) => hearer(Told::LetGo(run)),
                                 Ok(Err(error)) => hearer(Told::Failed { run, error }),
@@ -119,7 +117,7 @@ impl Worker {
                 Some(_) = at_work.join_next() => {}
             }
         }
-        // Each of them sees the shutdown itself, stops its children and gives its run back.
+        // Each run sees the shutdown itself, stops its child processes and releases its claim.
         while at_work.join_next().await.is_some() {}
         outcome
     }

@@ -1,8 +1,9 @@
-//! What a failed command's output says: every error in it, and none that is not.
+//! Analysis of a failed command's output: finds every error in it, without false positives.
 //!
-//! Which tool spoke is decided for each block, since one command may run several. Lines that only count, that sum up or
-//! that name a file are no errors. Nothing here runs or changes anything, and any bytes are fine: what is not understood
-//! is one `unknown` error with the last lines.
+//! The tool is detected for each block of lines, since one command may run several tools. Lines
+//! that only count or summarise errors, or only name a file, are not errors. The analysis runs and
+//! changes nothing, and accepts any input: output that no parser understands becomes one `unknown`
+//! error with the last lines.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,18 +37,18 @@ mod vitest;
 use self::found::Found;
 pub use self::secrets::redacted;
 
-/// What output says.
+/// The errors in an output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Analysis {
     /// Every error once, in the order of the output.
     pub errors: Vec<ParsedError>,
-    /// How many warnings there were; for a command that went well, lines that look like errors are counted here.
+    /// The number of warnings; for a successful command, also lines that look like errors.
     pub warnings: u64,
-    /// The errors by what probably causes them, in the order in which they should be mended.
+    /// The errors grouped by probable cause, in the order in which they should be fixed.
     pub groups: Vec<Group>,
-    /// Whether a part of the output was not seen. The first error may be there.
+    /// True if part of the output is missing, which may contain the first error.
     pub truncated: bool,
-    /// Which group to begin with.
+    /// The index of the group to fix first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix_first: Option<usize>,
 }
@@ -55,21 +56,22 @@ pub struct Analysis {
 /// Errors that probably have one cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
-    /// What may be behind them. Absent: not determined.
+    /// The probable cause; absent if it is not determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// How sure that is, from 0 to 1.
+    /// The confidence in the cause, from 0 to 1.
     pub confidence: f64,
-    /// What kind the first of them is.
+    /// The category of the first error.
     pub category: Category,
-    /// How bad the worst of them is.
+    /// The highest severity of the errors.
     pub severity: Severity,
-    /// Which errors, as positions in the list of all.
+    /// The indices of the errors in the list of all errors.
     pub errors: Vec<usize>,
 }
 
-/// Analyses the output of a command that has ended. Without an exit code it was stopped, which is no success. `read` gives
-/// the text of a project's file, for the lines around an error.
+/// Analyses the output of a command that has ended. `exit_code` is `None` if the command was
+/// stopped, which counts as a failure. `read` returns the text of a project file, for the lines
+/// around an error.
 pub fn analyse(
     output: &str,
     exit_code: Option<i32>,
@@ -80,7 +82,7 @@ pub fn analyse(
         let warnings = analysis.warnings + analysis.errors.len() as u64;
         return Analysis { warnings, truncated: analysis.truncated, ..Analysis::default() };
     }
-    // That a secret was printed is not why a command failed.
+    // A printed secret is not the reason for a failure.
     if analysis.errors.iter().all(|error| error.severity == Severity::Critical) {
         analysis.errors.insert(0, unknown(output, exit_code));
         analysis.groups = group::groups(&analysis.errors);
@@ -89,11 +91,12 @@ pub fn analyse(
     analysis
 }
 
-/// Analyses what a check said. What was not understood has the check's command, since its words say nothing.
+/// Analyses the output of a check. Unknown errors get the check's command, since their message
+/// identifies nothing.
 pub fn analyse_check(result: &CheckResult, read: &dyn Fn(&str) -> Option<String>) -> Analysis {
     let mut analysis = analyse(result.said(), result.exit_code, read);
     if let Some(limit) = &result.exceeded {
-        // Whatever else it said, it was stopped for this.
+        // The exceeded limit is the cause, whatever else the output contains.
         analysis.errors.retain(|error| error.category != Category::Unknown);
         let error = ParsedError::new(Tool::Generic, Category::Environment, found::short(limit));
         analysis.errors.insert(0, error);
@@ -108,7 +111,7 @@ pub fn analyse_check(result: &CheckResult, read: &dyn Fn(&str) -> Option<String>
     analysis
 }
 
-/// Finds the errors in output of which nobody knows how the command ended.
+/// Finds the errors in an output, if the exit code of its command is unknown.
 pub fn find(output: &str, read: &dyn Fn(&str) -> Option<String>) -> Analysis {
     let (text, truncated) = bounded(output);
     let mut found = Found::default();
@@ -134,11 +137,12 @@ pub fn find(output: &str, read: &dyn Fn(&str) -> Option<String>) -> Analysis {
     Analysis { errors, warnings, groups, truncated, fix_first }
 }
 
-/// Reads a block that begins at a line and says where the next one does; `None` if none of its blocks begins there. A
-/// parser looks ahead only as far as it takes, or a fixed number of lines, so that all of them together are linear.
+/// Parses the block that starts at a line and returns the index after it; `None` if it is not this
+/// parser's block. A parser looks ahead only as far as it consumes, or a fixed number of lines, so
+/// that all of them together run in linear time.
 type Parser = fn(&[&str], usize, &mut Found) -> Option<usize>;
 
-/// Those with the most telling beginnings come first.
+/// Parsers whose blocks have the most distinctive first lines come first.
 const PARSERS: &[Parser] = &[
     pytest::block,
     cargo::block,
@@ -154,15 +158,16 @@ const PARSERS: &[Parser] = &[
     generic::block,
 ];
 
-/// The text without colours, its start and its end if it is too long; and whether something is missing.
+/// The text without colours, limited to its start and end if it is too long, and whether something
+/// is missing.
 fn bounded(output: &str) -> (String, bool) {
-    // What keeps the output of checks leaves this mark.
+    // The mark that checks leave in shortened output.
     let cut_before = output.contains(LEFT_OUT);
     if output.len() <= ANALYSED_BYTES_MAX {
         return (repertoire_text::invisible::without_terminal_control(output), cut_before);
     }
     let half = ANALYSED_BYTES_MAX / 2;
-    // Half a line would be half a message, and another failure.
+    // Cut at line breaks: half a line would be parsed as a different failure.
     let head = &output[..output.floor_char_boundary(half)];
     let head = head.rfind('\n').map_or(head, |at| &head[..at]);
     let tail = &output[output.ceil_char_boundary(output.len() - half)..];

@@ -1,8 +1,9 @@
-//! Declared checks: commands whose exit codes say whether work is done. A model's word is not asked for.
+//! Declared checks: commands whose exit codes decide if work is done, whatever a model claims.
 //!
-//! They run in the surroundings of an agent's own commands. What depends on a check waits for it, and is skipped when it
-//! does not pass; the rest runs at once, within bounds. Output is drained as it comes: errors are read from as much of it as
-//! is analysed, and its start, its end and the lines that look like errors are stored.
+//! Checks run in the same environment as an agent's own commands. A check waits for those it
+//! depends on, and is skipped if one of them does not pass; the others run concurrently. Output is
+//! read as it arrives: a large part of it is analysed for errors, and its start, its end and the
+//! lines that look like errors are stored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,36 +28,34 @@ pub use self::notes::{notes, setup_failure};
 pub use self::validate::{CheckError, validate};
 pub use self::variables::{AllowedVariables, HARMLESS_VARIABLES, VariableRefusal};
 
-/// A declared check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// Its name.
     pub name: String,
-    /// What bash is given.
+    /// A bash command line.
     pub command: String,
-    /// How long an attempt may take.
+    /// The timeout of each attempt.
     #[serde(default = "usual_timeout", with = "time")]
     pub timeout: Duration,
-    /// Whether it has to pass.
+    /// True if the check has to pass.
     #[serde(default = "yes")]
     pub critical: bool,
-    /// Checks that have to pass before it is worth running.
+    /// The names of checks that have to pass before this one runs.
     #[serde(default)]
     pub depends_on: Vec<String>,
-    /// How many more attempts it has.
+    /// The number of attempts after the first one.
     #[serde(default)]
     pub retries: u32,
-    /// Whether it may reach the network.
+    /// True if the check may use the network.
     #[serde(default)]
     pub network: bool,
-    /// Variables of its environment, as far as [`AllowedVariables`] has them.
+    /// Environment variables, limited to those in [`AllowedVariables`].
     #[serde(default)]
     pub env: BTreeMap<String, String>,
 }
 
 impl Check {
-    /// A critical check with the usual limits.
+    /// A critical check with default limits.
     pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
         Check {
             name: name.into(),
@@ -71,97 +70,88 @@ impl Check {
     }
 }
 
-/// What came of some checks.
+/// The results of a set of checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Of each, in the order in which they are declared.
+    /// In the order in which the checks are declared.
     pub results: Vec<CheckResult>,
-    /// Whether every critical one has passed.
+    /// True if all critical checks have passed.
     pub green: bool,
 }
 
-/// What came of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// Its name.
     pub name: String,
-    /// What was run.
     pub command: String,
-    /// Whether it has to pass.
     pub critical: bool,
-    /// How it ended.
     pub status: CheckStatus,
-    /// The exit code of the last attempt; `None` if it was not run, stopped, or ended by a signal.
+    /// The exit code of the last attempt; `None` if it did not run, was stopped, or ended by a
+    /// signal.
     pub exit_code: Option<i32>,
-    /// The limit on memory, processes or disk space that the last attempt was stopped for, as a sentence.
+    /// The limit on memory, processes or disk space for which the last attempt was stopped, as a
+    /// sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceeded: Option<String>,
-    /// How often it was run.
     pub attempts: u32,
-    /// Whether it passed after it had failed.
+    /// True if it passed after a failed attempt.
     pub flaky: bool,
-    /// How long it took, all attempts together.
+    /// The duration of all attempts together.
     pub duration_ms: u64,
-    /// The start and the end of what the last attempt said.
+    /// The start and the end of the last attempt's output.
     pub output: String,
-    /// Lines from anywhere in it that look like errors.
+    /// Lines from anywhere in the output that look like errors.
     pub telling: Vec<String>,
-    /// How much the last attempt said in all.
+    /// The size of the last attempt's whole output.
     pub bytes_total: u64,
-    /// What it said, as far as errors are read from it, where that is more than `output`. It is not stored.
+    /// The part of the output that is analysed for errors, if that is more than `output`. Not
+    /// stored.
     #[serde(skip)]
     pub heard: Arc<str>,
 }
 
 impl CheckResult {
-    /// What the last attempt said: all that is known of it, which is more than is stored.
+    /// The last attempt's output, as far as it is available. Longer than what is stored.
     pub fn said(&self) -> &str {
         if self.heard.is_empty() { &self.output } else { &self.heard }
     }
 
-    /// Whether some of what it said is not known: an error that is not seen may be there all the same.
+    /// Returns true if part of the output is missing, which may contain errors.
     pub fn is_cut(&self) -> bool {
         self.said().contains(LEFT_OUT)
     }
 }
 
-/// The end of the line that stands for what is missing.
+/// The end of the line that marks missing output.
 pub(crate) const LEFT_OUT: &str = " bytes left out …]";
 
-/// How a check ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckStatus {
-    /// With exit code 0.
     Passed,
-    /// With another one, or by a signal, or it could not be started.
+    /// Exited with another code or by a signal, or could not be started.
     Failed,
-    /// It took too long and was stopped, with all that it had started.
+    /// Stopped at its timeout, together with its child processes.
     TimedOut,
-    /// It was not run to an end, for this reason.
+    /// Not run, or not to its end, for this reason.
     Skipped(String),
 }
 
-/// What happens while checks run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckEvent {
-    /// An attempt begins.
     Started {
-        /// The check.
         name: String,
         /// Counted from one.
         attempt: u32,
     },
-    /// A check is over, run or not.
+    /// A check is over, even if it was skipped.
     Ended(CheckResult),
 }
 
-/// How checks are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckOptions {
-    /// How many run at once.
+    /// Maximum number of concurrent checks.
     pub parallel: usize,
-    /// Whether nothing more is begun once a critical one is red.
+    /// True to start no more checks after a critical one has failed.
     pub fail_fast: bool,
 }
 
@@ -172,20 +162,20 @@ impl Default for CheckOptions {
 }
 
 impl From<usize> for CheckOptions {
-    /// All of them, so many at once.
+    /// Runs all checks, `parallel` of them at a time.
     fn from(parallel: usize) -> Self {
         CheckOptions { parallel, fail_fast: false }
     }
 }
 
-/// On which level each check is: 0 if it depends on nothing, otherwise one more than the highest that it depends on.
-/// Checks that make no sense are on level 0.
+/// The level of each check: 0 if it depends on no other, otherwise one more than the highest level
+/// it depends on. All 0 if the checks are invalid.
 pub fn levels(checks: &[Check]) -> Vec<usize> {
     let mut levels = vec![0; checks.len()];
     if validate(checks).is_err() {
         return levels;
     }
-    // A chain is at most as long as there are checks.
+    // Levels propagate by one dependency per pass, and a chain has at most as many links as checks.
     for _ in 0..checks.len() {
         for (at, check) in checks.iter().enumerate() {
             let below = |name: &String| checks.iter().position(|other| other.name == *name);
@@ -196,11 +186,11 @@ pub fn levels(checks: &[Check]) -> Vec<usize> {
     levels
 }
 
-/// Runs checks, each as soon as those that it depends on have passed.
+/// Runs checks, each as soon as those it depends on have passed.
 ///
 /// # Errors
 ///
-/// When the checks make no sense; nothing has run then. A check that fails is no error.
+/// Fails if the checks are invalid; none has run then. A failing check is not an error.
 pub async fn run_checks(
     checks: &[Check],
     workplace: &Workplace,
@@ -210,8 +200,11 @@ pub async fn run_checks(
 ) -> Result<Verdict, CheckError> {
     validate(checks)?;
     let results = schedule::run(checks, workplace, cancel, on_event, options.into()).await;
-    let fine = |result: &CheckResult| !result.critical || result.status == CheckStatus::Passed;
-    Ok(Verdict { green: results.iter().all(fine), results })
+    Ok(Verdict { green: all_critical_passed(&results), results })
+}
+
+pub(crate) fn all_critical_passed(results: &[CheckResult]) -> bool {
+    results.iter().all(|result| !result.critical || result.status == CheckStatus::Passed)
 }
 
 fn usual_timeout() -> Duration {

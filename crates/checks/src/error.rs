@@ -1,22 +1,22 @@
-//! One error, as a tool has told it.
+//! A single error, as reported by a tool.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An error.
+/// An error reported by a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ParsedError {
-    /// What kind it is.
+    /// The kind of error.
     pub category: Category,
-    /// How bad it is.
+    /// The severity of the error.
     pub severity: Severity,
-    /// Which tool spoke.
+    /// The tool that reported the error.
     pub source: Tool,
-    /// The tool's own words, without colours and without the place.
+    /// The tool's message, without colours and without the location.
     pub message: String,
-    /// The file, as the tool named it, relative where it can be.
+    /// The file as the tool printed it, relative if possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The line, from 1.
@@ -25,22 +25,22 @@ pub struct ParsedError {
     /// The column, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// The tool's name for this kind of error: `E0308`, `TS2322`, `no-unused-vars`.
+    /// The tool's code for this kind of error, such as `E0308`, `TS2322` or `no-unused-vars`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The test that failed.
+    /// The failed test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
-    /// The command, where nothing that it said was understood.
+    /// The command, if its output was not understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Lines around the place, the place itself marked.
+    /// The lines around the location, with a mark at the location itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
 }
 
 impl ParsedError {
-    /// An error of which nothing but this is known, as bad as its kind usually is.
+    /// An error without a location, with the default severity of its category.
     pub fn new(source: Tool, category: Category, message: impl Into<String>) -> Self {
         ParsedError {
             category,
@@ -57,7 +57,7 @@ impl ParsedError {
         }
     }
 
-    /// The place as people write it: `file:line:column`, as far as it is known.
+    /// The location as `file:line:column`, as far as it is known.
     pub fn place(&self) -> Option<String> {
         let mut place = self.file.clone()?;
         for number in [self.line, self.column].into_iter().map_while(|number| number) {
@@ -73,42 +73,42 @@ impl ParsedError {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
-    /// It cannot be built.
+    /// The code cannot be built.
     Build,
-    /// Something that it needs is not there.
+    /// A dependency is missing.
     Dependency,
-    /// A type is wrong.
+    /// A type error.
     Type,
-    /// A name is not there.
+    /// An undefined name.
     TypeMissing,
-    /// One type was wanted and another given.
+    /// A type other than the expected one.
     TypeMismatch,
-    /// A rule of a linter.
+    /// A linter rule.
     Lint,
-    /// A formatter would change it.
+    /// A formatter would change the file.
     Format,
-    /// A test failed.
+    /// A failed test.
     TestFailure,
-    /// A test took too long.
+    /// A test that timed out.
     TestTimeout,
     /// A program failed.
     Runtime,
-    /// A program used what is not there.
+    /// A program used an undefined or null value.
     RuntimeReference,
-    /// Git refused.
+    /// Git refused an operation.
     Git,
-    /// Two changes do not go together.
+    /// A merge conflict.
     MergeConflict,
-    /// The machine is not as it should be.
+    /// A problem of the machine or its configuration.
     Environment,
-    /// Somebody else could not be reached.
+    /// A network failure.
     Network,
-    /// Something else.
+    /// Any other error.
     Unknown,
 }
 
 impl Category {
-    /// Its name, as it is written down.
+    /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
             Category::Build => "build",
@@ -130,7 +130,8 @@ impl Category {
         }
     }
 
-    /// How bad an error of this kind is, if nothing else is known. A rule that the tool itself calls an error is worse.
+    /// The default severity of this category. Linter findings that the tool itself reports as
+    /// errors are raised by their parsers.
     pub fn severity(self) -> Severity {
         match self {
             Category::Lint | Category::Format => Severity::Low,
@@ -148,24 +149,24 @@ impl fmt::Display for Category {
     }
 }
 
-/// How bad an error is.
+/// The severity of an error.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It can wait.
+    /// Can wait.
     Low,
-    /// It should be mended.
+    /// Should be fixed.
     Medium,
-    /// Nothing goes on before it is mended.
+    /// Blocks further work.
     High,
-    /// Data or secrets may be lost.
+    /// Data or secrets may be exposed or lost.
     Critical,
 }
 
 impl Severity {
-    /// Its name, as it is written down.
+    /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Low => "low",
@@ -176,7 +177,7 @@ impl Severity {
     }
 }
 
-/// The tools whose words are understood.
+/// The tools whose output is understood.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -184,7 +185,7 @@ impl Severity {
 pub enum Tool {
     /// The Rust compiler.
     Rustc,
-    /// Cargo, its tests included.
+    /// Cargo, including its tests.
     Cargo,
     /// The TypeScript compiler.
     Tsc,
@@ -194,18 +195,18 @@ pub enum Tool {
     Biome,
     /// pytest.
     Pytest,
-    /// Go, its tests included.
+    /// Go, including its tests.
     Go,
     /// Jest.
     Jest,
     /// Vitest.
     Vitest,
-    /// Any other.
+    /// Any other tool.
     Generic,
 }
 
 impl Tool {
-    /// Its name, as it is written down.
+    /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
             Tool::Rustc => "rustc",

@@ -1,5 +1,5 @@
-//! Self-improvement: what went wrong is read, remembered, and mended with what helped before. Nothing counts as mended until
-//! the checks say so.
+//! Self-improvement: analyses failures, remembers them, and repairs them with what worked before. A
+//! failure counts as repaired only when the checks pass.
 
 pub mod analyse;
 pub mod declared;

@@ -1,5 +1,6 @@
-//! What is known of a failure in one repository: what helped before, what may be tried without asking, and what is held
-//! back and why. The journal counts; the decisions are made here.
+//! The memory of failures in a repository: which fixes worked before, which may be applied
+//! automatically, and which are withheld and why. The journal stores and counts; the decisions are
+//! made here.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,7 @@ pub(crate) mod patch;
 pub use self::exchange::{ExchangeError, Exchanged, Imported, MEMORY_VERSION, Trust, parse};
 pub use self::judge::{FixState, Policy, refuse_automatic, refuse_to_remember, state_of};
 
-/// What is remembered of one repository.
+/// The memory of one repository.
 #[derive(Clone)]
 pub struct Memory {
     journal: Journal,
@@ -32,75 +33,74 @@ pub struct Memory {
 /// A fix that is offered.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Offer {
-    /// The failure at hand.
+    /// The signature of the failure at hand.
     pub signature: String,
     /// The fix and its record.
     pub fix: KnownFix,
-    /// How far it is trusted.
+    /// The trust in the fix.
     pub state: FixState,
-    /// Why it is offered.
+    /// Why the fix is offered.
     pub reason: String,
-    /// How alike the failure is that it is known from, from 0 to 1; nothing if it is the same one.
+    /// The similarity to the failure that the fix is known from, from 0 to 1; absent if it is the
+    /// same failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub similarity: Option<f64>,
 }
 
-/// A fix that is held back.
+/// A fix that is withheld.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Withheld {
-    /// The failure at hand.
+    /// The signature of the failure at hand.
     pub signature: String,
-    /// The fix.
+    /// The id of the fix.
     pub id: String,
-    /// How far it is trusted.
+    /// The trust in the fix.
     pub state: FixState,
-    /// The confidence in it.
+    /// The confidence in the fix, from 0 to 1.
     pub confidence: f64,
-    /// Why it is held back.
+    /// Why the fix is withheld.
     pub reason: String,
 }
 
-/// What the memory says to some failures.
+/// The memory's knowledge about some failures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Advice {
-    /// What may help, the most trusted first.
+    /// Fixes that may help, the most trusted first.
     pub offers: Vec<Offer>,
-    /// What is held back.
+    /// Fixes that are withheld.
     pub withheld: Vec<Withheld>,
-    /// Failures that were not seen before.
+    /// The signatures of failures that were not seen before.
     pub unknown: Vec<String>,
 }
 
-/// What a run has tried already: signature and fix.
+/// The fixes that a run has tried already, as pairs of signature and fix id.
 pub type Tried = BTreeSet<(String, String)>;
 
 impl Memory {
-    /// The memory of a repository.
     pub fn new(journal: Journal, scope: impl Into<String>) -> Self {
         Memory { journal, scope: scope.into(), policy: Policy::default() }
     }
 
-    /// The repository.
+    /// The name of the repository, as returned by [`scope_of`].
     pub fn scope(&self) -> &str {
         &self.scope
     }
 
-    /// The journal that it is kept in.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// How far a fix is trusted now, and why.
+    /// The current trust in a fix, and the reason.
     pub fn state_of(&self, known: &KnownFix, now_ms: u64) -> (FixState, String) {
         state_of(known, now_ms, &self.policy)
     }
 
-    /// What may help against these failures in this folder. What was tried already is held back: the same thing twice
-    /// teaches nothing.
+    /// Looks up fixes for these failures. Fixes in `tried` are withheld, since trying the same fix
+    /// twice is pointless.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be used.
+    /// Fails if the journal cannot be used.
     pub async fn look_up(
         &self,
         errors: &[ParsedError],
@@ -138,7 +138,7 @@ impl Memory {
     }
 }
 
-/// One failure that is looked up.
+/// The lookup of one failure.
 struct Look<'a> {
     memory: &'a Memory,
     name: &'a str,
@@ -161,7 +161,8 @@ impl Look<'_> {
             };
             match self.held_back(&fix, state) {
                 Some(why) => advice.withheld.push(self.withheld(&fix, state, why)),
-                // The engine has it anyway, with the files of the present change.
+                // Built-in fixes are not offered: the strategies choose them, with the files of the
+                // present change.
                 None if fix.fix.origin == FixOrigin::Builtin => {}
                 None => advice.offers.push(Offer {
                     signature: self.name.to_owned(),
@@ -174,7 +175,7 @@ impl Look<'_> {
         }
     }
 
-    /// The nearest failures of the same kind; they are never more than a suggestion.
+    /// Offers fixes of similar failures of the same category, never as more than suggestions.
     async fn similar(&self, error: &ParsedError, advice: &mut Advice) -> Result<(), JournalError> {
         let filter = FailureFilter {
             scope: self.memory.scope.clone(),
@@ -232,7 +233,7 @@ impl Look<'_> {
     }
 }
 
-/// Why a precondition does not hold. One that nobody understands does not hold either.
+/// The reason why a precondition does not hold. An unknown precondition never holds.
 fn unmet(condition: &str, dir: &Utf8Path) -> Option<String> {
     let Some(path) = condition.strip_prefix("exists ") else {
         return Some(format!("nobody knows whether this holds: {condition}"));
@@ -242,7 +243,7 @@ fn unmet(condition: &str, dir: &Utf8Path) -> Option<String> {
     (!is_there).then(|| format!("`{path}` does not exist"))
 }
 
-/// The tool, as it is written down.
+/// The serialised name of a tool.
 pub(crate) fn tool_name(tool: Tool) -> String {
     let name = serde_json::json!(tool);
     name.as_str().unwrap_or_default().to_owned()
@@ -254,7 +255,7 @@ fn words_of(message: &str) -> BTreeSet<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Words that both have, of all that either has.
+/// The Jaccard similarity of two sets of words.
 fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
     let all = one.union(other).count();
     match all {
@@ -263,11 +264,11 @@ fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
     }
 }
 
-/// Which repository a checkout belongs to: where it comes from, or where it is if it comes from nowhere.
+/// The name of the repository that a checkout belongs to: its remote, or its path if it has none.
 ///
 /// # Errors
 ///
-/// When git cannot be asked.
+/// Fails if git cannot be used.
 pub async fn scope_of(git: &Git) -> Result<String, GitError> {
     let place = git.common_dir().await?;
     let origin = git.setting("remote.origin.url").await?;
@@ -275,7 +276,8 @@ pub async fn scope_of(git: &Git) -> Result<String, GitError> {
     Ok(scope.unwrap_or_else(|| format!("path:{place}")))
 }
 
-/// `github.com/owner/name`, without credentials; nothing for a path, which says nothing on another machine.
+/// Converts a URL to `github.com/owner/name`, without credentials. `None` for a path, which is
+/// meaningless on another machine.
 fn remote(url: &str) -> Option<String> {
     let url = url.trim();
     let (host, path) = match url.split_once("://") {

@@ -1,20 +1,22 @@
-//! Paths that no agent changes on its own account: what configures agents, what runs by itself, and what says who decides.
+//! Protected paths, which agents must not change: configuration of agents, files that are executed
+//! automatically, and files that decide about ownership.
 //!
-//! One list for three uses: the base branch's version of these is what a run works with, a branch that touches them is not
-//! published, and a pull request that does is not merged without a person.
+//! The list has three uses: a run works with the base branch's version of these paths, a branch
+//! that touches them is not published, and a pull request that does is not merged without a person.
 
 use std::sync::LazyLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// The paths, as globs in lower case. A folder stands for everything below it, and for a file or link of the same name.
+/// The paths, as globs in lower case. A folder stands for everything below it, and for a file or
+/// link of the same name.
 pub const PROTECTED: &[&str] = &[
-    // What the service runs, and whom it asks.
+    // Workflows and owners on GitHub.
     "**/.github/**",
     "**/codeowners",
     "action.yml",
     "action.yaml",
-    // What builds read from the folder that they stand in, before anything of them is looked at.
+    // Files that build tools read from their folder, before any code of the project is checked.
     "**/.cargo/**",
     "**/rust-toolchain",
     "**/rust-toolchain.toml",
@@ -52,10 +54,10 @@ pub const PROTECTED: &[&str] = &[
     "**/.repertoire/**",
     "**/repertoire.toml",
     "**/repertoire.lock",
-    // Skills, where projects keep them.
+    // The folders in which projects keep skills.
     "skills/**",
     "**/skill.md",
-    // What git and its friends run or follow.
+    // Files that git and hook managers execute or follow.
     "**/.husky/**",
     "**/.githooks/**",
     "**/.git-hooks/**",
@@ -69,15 +71,15 @@ pub const PROTECTED: &[&str] = &[
     "**/lefthook.toml",
     "**/lefthook-local.yml",
     "**/.lefthook/**",
-    // What editors and shells run when a folder is opened.
+    // Files that editors and shells execute when a folder is opened.
     "**/.devcontainer/**",
     "**/.vscode/**",
     "**/.envrc",
 ];
 
-/// Whether a path of a repository is on the list.
+/// Returns true if a path of a repository is protected.
 ///
-/// Letters count in either case, and characters that some file systems pass over do not count, because a checkout there
+/// Case is ignored, and so are characters that some file systems ignore, because a checkout there
 /// would write to the protected file.
 ///
 /// ```
@@ -93,7 +95,7 @@ pub fn is_protected(path: &str) -> bool {
 
 static MATCHER: LazyLock<GlobSet> = LazyLock::new(|| set_of(PROTECTED));
 
-/// A matcher of globs in lower case, for [`matches`].
+/// Builds a matcher for globs in lower case, for [`matches`].
 pub fn set_of(globs: &[&str]) -> GlobSet {
     let mut set = GlobSetBuilder::new();
     for glob in globs {
@@ -106,12 +108,12 @@ pub fn set_of(globs: &[&str]) -> GlobSet {
     set.build().expect("a set of globs that are right")
 }
 
-/// Whether a path of a repository is in a set.
+/// Returns true if a path of a repository matches a set.
 pub fn matches(set: &GlobSet, path: &str) -> bool {
     set.is_match(as_written(path))
 }
 
-/// The path as the most forgiving file system would write it.
+/// Normalises a path like the most forgiving file system.
 fn as_written(path: &str) -> String {
     let path = path.replace('\\', "/");
     let parts = path.split('/').map(folded).filter(|part| !part.is_empty());
@@ -120,14 +122,14 @@ fn as_written(path: &str) -> String {
 
 fn folded(part: &str) -> String {
     let seen = part.chars().filter(|c| !is_ignorable(*c));
-    // Through upper case, which is the only way from a long s to a plain one.
+    // Go through upper case, because that is the only way to map a long s to a plain one.
     let lower = seen.flat_map(char::to_uppercase).flat_map(char::to_lowercase);
     let part: String = lower.collect();
-    // Windows drops what follows; a part that is nothing but dots was never the name of a file.
+    // Windows drops everything after a colon, and trailing dots and spaces.
     part.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// Characters that HFS+ does not compare.
+/// Returns true for characters that HFS+ ignores in comparisons.
 fn is_ignorable(c: char) -> bool {
     repertoire_text::invisible::is_invisible(c)
 }

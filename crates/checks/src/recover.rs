@@ -1,9 +1,10 @@
-//! Recovery: what failed is mended by what helped before or by the tool's own correction, and by nothing that cannot be
-//! undone. An attempt is a success when the checks say so; until then it is an attempt.
+//! Recovery: repairs failures with fixes that worked before or with a tool's own corrections, and
+//! with nothing that cannot be undone. An attempt succeeds only if the checks confirm it.
 //!
-//! Every attempt is named, backed up, applied in the sandbox, looked at, and verified; what did not help is taken back, and
-//! it is made sure that the files are as before. Only then there is something to record. Asking an agent and giving up are
-//! the caller's: this says when their time has come.
+//! Every attempt is announced, backed up, applied in the sandbox, inspected and verified. If it did
+//! not help, it is rolled back, and the files are compared with the backup. Only then is it
+//! recorded. Asking an agent or giving up is left to the caller; the result tells when it is time
+//! to do so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -40,26 +41,25 @@ pub use self::facts::Facts;
 pub use self::learn::{Learnt, learn};
 pub use self::limit::{Backoff, is_limit, wait_for_limit};
 
-/// A way out of a failure, in the order in which they are preferred.
+/// The strategies for recovery, in order of preference.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// Wait until a limit ends.
+    /// Wait until a rate limit resets.
     WaitForLimit,
-    /// Wait a little, and look again.
+    /// Wait a little and run the checks again.
     Backoff,
-    /// Install what the manifest names and the lock file pins.
+    /// Install what the manifest declares and the lock file pins.
     InstallDependency,
-    /// Let the linter mend it.
+    /// Let the linter fix its findings.
     LinterFix,
-    /// Apply what helped before.
+    /// Apply a fix that worked before.
     LearnedFix,
 }
 
 impl Strategy {
-    /// All of them.
     pub const ALL: &[Strategy] = &[
         Strategy::WaitForLimit,
         Strategy::Backoff,
@@ -68,7 +68,7 @@ impl Strategy {
         Strategy::LearnedFix,
     ];
 
-    /// The word for it.
+    /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
             Strategy::WaitForLimit => "wait_for_limit",
@@ -80,22 +80,22 @@ impl Strategy {
     }
 }
 
-/// The bounds of recovery.
+/// The limits of a recovery.
 #[derive(Clone, Debug)]
 pub struct RecoverRules {
-    /// Attempts at one failure.
+    /// Maximum number of attempts per failure.
     pub attempts_max: u32,
-    /// Attempts in all.
+    /// Maximum number of attempts in total.
     pub attempts_total_max: u32,
-    /// What may be tried.
+    /// The allowed strategies.
     pub strategies: BTreeSet<Strategy>,
-    /// Whether what mends may reach the network.
+    /// True if fixes may use the network.
     pub network: bool,
-    /// How long is waited at most; what takes longer is put off.
+    /// Maximum time to wait; for a longer wait the run is deferred.
     pub wait_max: Duration,
-    /// How long a program that mends may take.
+    /// Timeout of a program that applies a fix.
     pub timeout: Duration,
-    /// Checks that run at once.
+    /// Maximum number of concurrent checks.
     pub parallel: usize,
 }
 
@@ -113,155 +113,130 @@ impl Default for RecoverRules {
     }
 }
 
-/// Reads errors from what a check said.
+/// Extracts errors from the output of a check.
 pub type Analyse<'a> = dyn Fn(&CheckResult) -> Vec<ParsedError> + Sync + 'a;
 
-/// What is to be recovered.
 pub struct RecoverRequest<'a> {
-    /// The checkout that the work is in.
+    /// The checkout with the work.
     pub git: &'a Git,
-    /// Where programs run; the same folder.
+    /// The workplace for programs, in the same folder.
     pub workplace: &'a Workplace,
-    /// The checks that have to pass, all of them.
+    /// All checks that have to pass.
     pub checks: &'a [Check],
-    /// What they said: it is red.
+    /// The failed result of the checks.
     pub verdict: &'a Verdict,
-    /// How errors are read from it.
     pub analyse: &'a Analyse<'a>,
-    /// What is known.
     pub memory: &'a Memory,
-    /// The bounds.
     pub rules: &'a RecoverRules,
-    /// What this run has tried already.
+    /// The fixes that this run has already tried.
     pub tried: Tried,
     /// The commit before the present change.
     pub base: &'a Oid,
-    /// The commit before everything that agents did: only what it declares is installed.
+    /// The commit before all changes by agents. Only dependencies declared there are installed.
     pub declared: &'a Oid,
-    /// Ends it.
     pub cancel: &'a CancellationToken,
-    /// Hears what happens.
     pub on_event: &'a (dyn Fn(RecoverEvent) + Sync),
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     pub clock: &'a (dyn Fn() -> u64 + Sync),
-    /// From 0 to 1, by chance.
+    /// A random number from 0 to 1.
     pub jitter: f64,
 }
 
-/// What happens while something is recovered.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecoverEvent {
-    /// An attempt begins.
+    /// An attempt starts.
     Trying {
-        /// The failure.
         signature: String,
-        /// How.
         strategy: Strategy,
-        /// What is done.
+        /// A description of the fix.
         what: String,
     },
-    /// It is over.
+    /// An attempt has ended.
     Tried(Attempt),
-    /// Nothing is done for a while.
     Waiting {
-        /// How long.
         length: Duration,
-        /// Why.
         why: String,
     },
-    /// Something of the checks.
+    /// An event of the checks.
     Check(CheckEvent),
 }
 
-/// An attempt, as it ended.
+/// A completed attempt to recover.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
-    /// The failure that it was for.
+    /// The signature of the failure.
     pub signature: String,
-    /// What kind of failure that is.
+    /// The class of the failure.
     pub class: Class,
-    /// How.
+    /// The strategy.
     pub strategy: Strategy,
-    /// What was done; nothing for a wait.
+    /// The applied fix; absent if the attempt was a wait.
     pub fix: Option<Fix>,
-    /// The commit that has everything as it was before.
+    /// The commit with the state before the attempt.
     pub backup: Option<String>,
-    /// Files that it changed.
+    /// The files that the attempt changed.
     pub changed: Vec<String>,
-    /// What the checks said.
+    /// The result according to the checks.
     pub outcome: FixOutcome,
-    /// What was seen.
+    /// The reason for the outcome.
     pub reason: String,
-    /// How long it took, the checks included.
+    /// The duration in seconds, including the checks.
     pub seconds: f64,
 }
 
-/// How a recovery ended.
+/// The state in which a recovery ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// All checks pass. What has changed is in the files, and not committed.
+    /// All checks pass. The changes are in the files, not committed.
     Green,
-    /// They do not: an agent has to be asked.
+    /// Checks still fail. An agent has to continue.
     Red {
-        /// Why nothing more is tried.
+        /// The reason why nothing more is tried.
         reason: String,
     },
-    /// It makes sense to look again later.
+    /// Try again later.
     Deferred {
         /// When, in milliseconds since 1970.
         until_ms: u64,
-        /// Why.
         reason: String,
     },
     /// Only a person can help.
-    Permanent {
-        /// Why.
-        reason: String,
-    },
+    Permanent { reason: String },
 }
 
-/// What came of a recovery.
 #[derive(Clone, Debug)]
 pub struct Recovered {
-    /// What was tried, in this order.
+    /// In chronological order.
     pub attempts: Vec<Attempt>,
-    /// How it ended.
     pub state: State,
-    /// What is to be recorded, now that the checks have spoken.
+    /// The events to record, now that the checks have confirmed the outcomes.
     pub payloads: Vec<Payload>,
-    /// What the memory suggests to whoever goes on.
+    /// Fixes to suggest to the agent that continues.
     pub advice: Advice,
-    /// What the checks said last.
+    /// The last result of the checks.
     pub verdict: Verdict,
-    /// What this run has tried by now.
+    /// The fixes that this run has tried, including earlier recoveries.
     pub tried: Tried,
 }
 
-/// Something that was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
-    /// Git did not do it.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The checks make no sense.
+    /// The checks are invalid.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// The memory cannot be asked.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The files are not as they were before. Nothing must be written until a person has looked.
+    /// The rollback failed, so the files differ from the backup. Write nothing until a person has
+    /// examined them.
     #[error(
         "what was tried could not be taken back, so stop here: the files as they were are in the commit {backup} ({why})"
     )]
-    NotRolledBack {
-        /// The commit.
-        backup: String,
-        /// What is wrong.
-        why: String,
-    },
+    NotRolledBack { backup: String, why: String },
 }
 
-/// An error of a check that is red.
+/// An error of a failed check.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Found {
     pub(crate) check: String,
@@ -283,7 +258,7 @@ impl Found {
     }
 }
 
-/// What checks said, as far as it is red.
+/// The failed checks with their errors.
 #[derive(Clone, Debug)]
 pub(crate) struct Red {
     pub(crate) verdict: Verdict,
@@ -308,12 +283,12 @@ impl Red {
         self.found.iter().any(|found| found.signature == signature)
     }
 
-    /// How often each failure is there, and where.
+    /// The number of occurrences of each failure.
     pub(crate) fn fingerprints(&self) -> BTreeMap<Fingerprint, usize> {
         fingerprints(self.found.iter().map(|found| (found.check.as_str(), &found.error)))
     }
 
-    /// Whether nothing of a failure has gone since.
+    /// Returns true if every occurrence of a failure is still there.
     pub(crate) fn is_still_there(&self, after: &Red, signature: &str) -> bool {
         let after = after.fingerprints();
         let before = self.fingerprints();
@@ -321,7 +296,7 @@ impl Red {
         mine.all(|one| after.contains_key(one))
     }
 
-    /// What the checks said in all.
+    /// The output of all failed checks.
     pub(crate) fn output(&self) -> String {
         let failed = self.verdict.results.iter().filter(|result| has_failed(result));
         failed.map(|result| format!("{}\n{}\n", result.output, result.telling.join("\n"))).collect()
@@ -332,15 +307,15 @@ pub fn has_failed(result: &CheckResult) -> bool {
     matches!(result.status, CheckStatus::Failed | CheckStatus::TimedOut)
 }
 
-/// Something that is to be tried.
+/// A fix to try.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Action {
     pub(crate) signature: String,
     pub(crate) class: Class,
     pub(crate) strategy: Strategy,
-    /// What is recorded of it.
+    /// The recorded form of the fix.
     pub(crate) fix: Fix,
-    /// The files that a program of ours is given besides: those of the present change, and none of the record.
+    /// Additional arguments: the files of the present change. Not recorded.
     pub(crate) files: Vec<String>,
 }
 
@@ -348,11 +323,11 @@ pub(crate) fn builtin(words: Vec<String>) -> Fix {
     Fix { remedy: Remedy::Command(words), preconditions: Vec::new(), origin: FixOrigin::Builtin }
 }
 
-/// Mends what can be mended without an agent.
+/// Repairs what can be repaired without an agent.
 ///
 /// # Errors
 ///
-/// When git, the journal or the checks cannot be used, and above all [`RecoverError::NotRolledBack`].
+/// Fails if git, the journal or the checks cannot be used, or with [`RecoverError::NotRolledBack`].
 pub async fn recover(request: RecoverRequest<'_>) -> Result<Recovered, RecoverError> {
     let red = Red::of(request.verdict.clone(), request.analyse);
     let payloads = seen(&red, request.memory.scope());
@@ -368,7 +343,8 @@ pub async fn recover(request: RecoverRequest<'_>) -> Result<Recovered, RecoverEr
     session.run().await
 }
 
-/// The failures that are remembered. What comes of the surroundings is none of the project's.
+/// The events for failures to remember. Transient and permanent ones come from the environment, not
+/// from the project.
 fn seen(red: &Red, scope: &str) -> Vec<Payload> {
     let mut known = BTreeSet::new();
     let lasting = red

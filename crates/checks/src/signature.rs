@@ -1,10 +1,13 @@
-//! When two failures are the same one: a short name made of what does not change from one occurrence to the next.
+//! Signatures of failures: a short hash of the parts of an error that do not change between
+//! occurrences.
 //!
-//! Kind, code and wording count. Names in quotes, numbers, paths, addresses and times do not, and neither does the place:
-//! the same mistake in another file should be recognised. Where the wording says next to nothing, what failed counts too:
-//! the test of a failed one, and the command of one that nobody understood.
+//! Category, code and wording are part of the signature. Quoted names, numbers, paths, addresses
+//! and times are not, and neither is the location: the same mistake in another file should be
+//! recognised. Where the wording is not specific, the subject is part of it as well: the test of a
+//! failed test, and the command of an unknown error.
 //!
-//! A signature finds what helped before. Whether a failure is gone or new is asked of fingerprints, which know the place.
+//! Signatures find fixes that worked before. To decide if a failure is gone or new, fingerprints
+//! are compared, which include the location.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +22,7 @@ use sha2::{Digest, Sha256};
 use super::error::{Category, ParsedError};
 use crate::limits::ERROR_MESSAGE_CHARS_MAX;
 
-/// The name of a failure: 16 hexadecimal digits.
+/// The signature of a failure: 16 hexadecimal digits.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -27,26 +30,23 @@ use crate::limits::ERROR_MESSAGE_CHARS_MAX;
 #[schemars(with = "String")]
 pub struct Signature(u64);
 
-/// A text that is no signature.
+/// The error for a text that is not a signature.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no signature: it has 16 hexadecimal digits, as `rep verify --json` prints them")]
 pub struct NoSignature(String);
 
-/// One failure where it is: two mistakes of one kind have one signature and two fingerprints. Lines are not in it, since
-/// they move with every change.
+/// A failure at its location: two mistakes of one kind have the same signature and different
+/// fingerprints. Does not contain lines, since these move with every change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint {
-    /// The check that says so.
+    /// The check that reports the failure.
     pub check: String,
-    /// The name of the failure.
     pub signature: Signature,
-    /// The test.
     pub test: Option<String>,
-    /// The file.
     pub file: Option<String>,
 }
 
-/// The name of a failure.
+/// Computes the signature of an error.
 pub fn signature(error: &ParsedError) -> Signature {
     let mut text = wording(error);
     if let Some(what) = failed(error) {
@@ -57,13 +57,14 @@ pub fn signature(error: &ParsedError) -> Signature {
     Signature(digest.iter().take(8).fold(0, |all, byte| (all << 8) | u64::from(*byte)))
 }
 
-/// What is the same in errors that say the same, whatever failed.
+/// The part of the signature that is independent of the subject: category, code and normalised
+/// message.
 pub(super) fn wording(error: &ParsedError) -> String {
     let code = error.code.as_deref().unwrap_or("");
     [error.category.as_str(), code, &normalised(&error.message)].join("\n")
 }
 
-/// What failed, where the words are those of a hundred other failures: `left == right`, or nothing at all.
+/// The subject of an error whose wording is not specific, such as `left == right`.
 fn failed(error: &ParsedError) -> Option<&str> {
     match error.category {
         Category::TestFailure | Category::TestTimeout => error.test.as_deref(),
@@ -72,7 +73,7 @@ fn failed(error: &ParsedError) -> Option<&str> {
     }
 }
 
-/// How often each failure is there, by the check that says so.
+/// Counts the occurrences of each failure. The items are names of checks with their errors.
 pub fn fingerprints<'a>(
     errors: impl IntoIterator<Item = (&'a str, &'a ParsedError)>,
 ) -> BTreeMap<Fingerprint, usize> {
@@ -89,7 +90,7 @@ pub fn fingerprints<'a>(
     all
 }
 
-/// What is there more often than before: it is new, whatever else was mended.
+/// The failures that occur more often than before. These are new, whatever else was fixed.
 pub fn new_ones(
     before: &BTreeMap<Fingerprint, usize>,
     after: &BTreeMap<Fingerprint, usize>,
@@ -98,7 +99,7 @@ pub fn new_ones(
     after.iter().filter(is_new).map(|(one, _)| one.clone()).collect()
 }
 
-/// A message without what differs from one occurrence to the next.
+/// Replaces the parts of a message that differ between occurrences.
 pub fn normalised(message: &str) -> String {
     let message: String = message.chars().take(ERROR_MESSAGE_CHARS_MAX).collect();
     let same = VARYING.replace_all(&message, |found: &Captures<'_>| {
@@ -116,9 +117,9 @@ const KINDS: &[(&str, &str)] = &[
     ("number", "#"),
 ];
 
-/// What varies. The first alternative that fits at a place wins, so the wider ones come first.
+/// The varying parts. The first alternative that matches wins, so the wider ones come first.
 static VARYING: LazyLock<Regex> = LazyLock::new(|| {
-    // An apostrophe within a word opens nothing: `can't find 'x'`.
+    // An apostrophe within a word is not a quotation mark: `can't find 'x'`.
     let quoted = r#"`[^`\n]*`|"[^"\n]*"|\B'(?:[^'\n]|\b'\b)*'\B|‘[^’\n]*’|“[^”\n]*”"#;
     let addr = r"[a-z][a-z0-9+.-]*://[^\s<>\x22'`)\]]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\blocalhost(?::\d+)?\b|\b[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:com|org|net|io|dev|local|internal)(?::\d+)?\b";
     let time = r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?|\b\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\b|\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|sec|secs|seconds?|m|min|mins|minutes?|h|hours?|milliseconds?|days?)\b";
@@ -243,7 +244,7 @@ mod tests {
         assert_ne!(slow(&one), slow(&other));
         let moved = ParsedError { file: Some("src/b.rs".into()), line: Some(7), ..one.clone() };
         assert_eq!(signature(&one), signature(&moved));
-        // A compiler's error is the same one, whichever test it was built for.
+        // A compiler error has the same signature whichever test it was built for.
         let build = |error: &ParsedError| {
             signature(&ParsedError { category: Category::Build, ..error.clone() })
         };

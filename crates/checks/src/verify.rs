@@ -1,7 +1,8 @@
-//! Verification: the declared checks are run, what failed is analysed, and a verdict is computed from that alone.
+//! Verification: runs the declared checks, analyses failures, and computes a verdict from these
+//! results alone.
 //!
-//! Nothing here changes a file: a verifier that also repairs verifies its own repair. A pass that is none, such as a test
-//! run without tests, is called suspicious and does not count as one.
+//! Nothing here changes a file: a verifier that also repairs would verify its own repair. A
+//! suspicious pass, such as a test run without tests, does not count as a pass.
 
 use std::time::Instant;
 
@@ -30,132 +31,131 @@ pub use self::html::html;
 pub use self::suspect::{Suspicion, SuspicionKind, brought, suspicions};
 pub use self::text::{analysis_text, text};
 
-/// What a verification has found.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verification {
-    /// What was verified.
+    /// The verified commit and files.
     pub state: State,
-    /// What came of it.
+    /// The overall result.
     pub verdict: Verdict,
-    /// How it was run.
+    /// The way checks were run after a failure.
     pub mode: Mode,
     /// The checks, in the order in which they are declared.
     pub checks: Vec<CheckReport>,
-    /// Passes that may be none.
+    /// Suspicious passes (possible false positives).
     pub suspicions: Vec<Suspicion>,
-    /// What is different from an earlier one.
+    /// The differences from an earlier verification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared: Option<Comparison>,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
 }
 
-/// What was verified: a result without it proves nothing.
+/// The state of the files that was verified. A result without it proves nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct State {
-    /// The commit; absent outside of git.
+    /// The commit; absent outside a git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Whether nothing differs from it.
+    /// True if nothing differs from the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean: Option<bool>,
-    /// Everything in the folder that git does not ignore, as git names it.
+    /// The tree object of all files that git does not ignore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
 }
 
-/// What came of a verification. Only a pass opens a gate.
+/// The result of a verification. Only `passed` opens a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Every critical check passed.
     Passed,
-    /// A critical check failed, or took too long.
+    /// A critical check failed or timed out.
     Failed,
-    /// None failed, but a critical one was not run to its end, or a pass is suspicious.
+    /// No critical check failed, but one did not run to its end, or a pass is suspicious.
     Inconclusive,
-    /// There are no checks.
+    /// No checks are configured.
     NotVerifiable,
 }
 
-/// How a verification is run.
+/// The way checks are run after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// The first critical red ends it.
+    /// Stop at the first critical failure.
     Fast,
-    /// Everything runs that can.
+    /// Run every check that can run.
     Full,
 }
 
-/// How a check ended.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckOutcome {
-    /// With exit code 0.
+    /// Exit code 0.
     Passed,
-    /// With another one, or by a signal.
+    /// Another exit code, or a signal.
     Failed,
-    /// It took too long.
+    /// Stopped at its timeout.
     TimedOut,
-    /// It was not run, or not to its end.
+    /// Not run, or not to its end.
     Skipped,
-    /// Its command is not there or may not be run, or the sandbox could not start it.
+    /// The command does not exist or is not executable, or the sandbox could not start it.
     CouldNotRun,
 }
 
-/// What came of one check.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckReport {
-    /// Its name.
+    /// The name of the check.
     pub name: String,
-    /// What was run.
+    /// The command that was run.
     pub command: String,
-    /// How it ended.
+    /// The outcome of the check.
     pub result: CheckOutcome,
-    /// Why it was not run.
+    /// Why the check was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether the verdict depends on it.
+    /// True if the verdict depends on this check.
     pub critical: bool,
-    /// Its level: 0 depends on nothing.
+    /// The level of the check: 0 if it depends on no other.
     pub level: usize,
-    /// Its exit code.
+    /// The exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// How often it was run.
+    /// The number of attempts.
     pub attempts: u32,
-    /// Whether it passed after it had failed, with no change: it is unstable, not mended.
+    /// True if the check passed after a failed attempt without a change: it is unstable, not
+    /// repaired.
     pub flaky: bool,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// How many tests it ran, where its output says so.
+    /// The number of tests, if the output tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestCounts>,
-    /// What its output says.
+    /// The errors in the output.
     pub analysis: Analysis,
-    /// The signatures of its errors, in their order.
+    /// The signatures of the errors, in the same order.
     pub signatures: Vec<Signature>,
-    /// The start and the end of its output.
+    /// The start and the end of the output.
     pub output: String,
-    /// How much it said in all.
+    /// The size of the whole output in bytes.
     pub output_bytes: u64,
 }
 
-/// How to verify.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// How the checks are run.
     pub checks: CheckOptions,
     /// An earlier verification to compare with.
     pub before: Option<&'a Verification>,
 }
 
-/// Verifies what is in a workplace.
+/// Runs the checks in a workplace and analyses the results.
 ///
 /// # Errors
 ///
-/// When the checks make no sense; nothing has run then. A check that fails is no error.
+/// Fails if the checks are invalid; none has run then. A failing check is not an error.
 pub async fn verify(
     checks: &[Check],
     workplace: &Workplace,
@@ -187,7 +187,7 @@ pub async fn verify(
     Ok(verification)
 }
 
-/// The verdict, from what is recorded and nothing else.
+/// Computes the verdict from the recorded results and nothing else.
 pub fn verdict(checks: &[CheckReport], suspicions: &[Suspicion]) -> Verdict {
     let critical = || checks.iter().filter(|check| check.critical);
     if checks.is_empty() {
@@ -198,13 +198,14 @@ pub fn verdict(checks: &[CheckReport], suspicions: &[Suspicion]) -> Verdict {
     if critical().any(red) {
         return Verdict::Failed;
     }
-    match critical().all(|check| check.result == CheckOutcome::Passed) && suspicions.is_empty() {
-        true => Verdict::Passed,
-        false => Verdict::Inconclusive,
+    if critical().all(|check| check.result == CheckOutcome::Passed) && suspicions.is_empty() {
+        Verdict::Passed
+    } else {
+        Verdict::Inconclusive
     }
 }
 
-/// The text of a file of the project. Tools name what they like; nothing outside is read.
+/// Reads a file of the project. Tools can print any path, so nothing outside the project is read.
 pub fn project_file(dir: &Utf8Path, file: &str) -> Option<String> {
     let inner = Utf8Path::new(file);
     let inner = inner.strip_prefix(dir).unwrap_or(inner);
@@ -212,7 +213,7 @@ pub fn project_file(dir: &Utf8Path, file: &str) -> Option<String> {
 }
 
 impl Verification {
-    /// All errors, with the checks that they belong to.
+    /// All errors with their checks and signatures.
     pub fn errors(&self) -> impl Iterator<Item = (&CheckReport, &ParsedError, Signature)> {
         self.checks.iter().flat_map(|check| {
             let both = check.analysis.errors.iter().zip(check.signatures.iter().copied());
@@ -222,7 +223,7 @@ impl Verification {
 }
 
 impl Verdict {
-    /// Its name, as it is written down.
+    /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Passed => "passed",
@@ -233,7 +234,7 @@ impl Verdict {
     }
 }
 
-/// Outside of git, and where git does not answer, nothing is known.
+/// The current state. Unknown parts are `None`: outside a git repository, and if git fails.
 async fn state(workplace: &Workplace) -> State {
     let (environment, sandbox) = (workplace.environment.clone(), workplace.sandbox.clone());
     let git = Git::new(workplace.dir.clone(), environment, sandbox);
@@ -250,10 +251,7 @@ fn report(
 ) -> CheckReport {
     let (outcome, reason) = outcome(&result);
     let ran = !matches!(outcome, CheckOutcome::Skipped);
-    let mut analysis = match ran {
-        true => analyse_check(&result, read),
-        false => Analysis::default(),
-    };
+    let mut analysis = if ran { analyse_check(&result, read) } else { Analysis::default() };
     for error in &mut analysis.errors {
         error.file = error.file.take().map(|file| below(dir, file));
     }
@@ -283,7 +281,8 @@ fn outcome(result: &CheckResult) -> (CheckOutcome, Option<String>) {
         CheckStatus::Passed => (CheckOutcome::Passed, None),
         CheckStatus::TimedOut => (CheckOutcome::TimedOut, None),
         CheckStatus::Skipped(why) => (CheckOutcome::Skipped, Some(why.clone())),
-        // What the shell says of a command that is not there, or that may not be run.
+        // Exit codes of the shell: 127 for a command that does not exist, 126 for one that cannot
+        // be run.
         CheckStatus::Failed if result.exit_code == Some(127) => {
             (CheckOutcome::CouldNotRun, Some("a command is not there".to_owned()))
         }
@@ -299,7 +298,7 @@ fn outcome(result: &CheckResult) -> (CheckOutcome, Option<String>) {
     }
 }
 
-/// A file of the project as a path below its folder.
+/// Makes the path of a project file relative to the project's folder.
 fn below(dir: &Utf8Path, file: String) -> String {
     match Utf8Path::new(&file).strip_prefix(dir) {
         Ok(inner) => inner.to_string(),

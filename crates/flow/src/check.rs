@@ -1,7 +1,9 @@
-//! The checker: what must hold before a workflow can run. Only a [`Checked`] workflow can be given to the engine.
+//! The workflow checker. Only a [`Checked`] workflow can be given to the engine.
 //!
-//! A finding has a place in the workflow (`steps`, 3, `next`, `fail`); [`crate::file`] makes a span of it.
+//! Every finding carries the path of the field it is about (`steps`, 3, `next`, `fail`); [`crate::file`] turns that
+//! path into a span.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
@@ -25,66 +27,61 @@ mod work;
 pub(crate) use graph::Graph;
 pub(crate) use names::is_name;
 
-/// A workflow that was checked, or was frozen after it was.
+/// A workflow that has passed the checker, either just now or before it was frozen.
 #[derive(Clone, Debug)]
 pub struct Checked {
     workflow: Workflow,
     fingerprint: Fingerprint,
     numbers: HashMap<StepId, usize>,
-    /// Made when a bound is first reached: most runs never need it.
+    /// Built when a bound is first reached: most runs never need it.
     graph: OnceLock<Graph>,
 }
 
-/// A finding about a workflow.
+/// A problem found in a workflow.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What kind.
     pub code: &'static Code,
-    /// What is wrong, in one sentence.
+    /// One sentence.
     pub message: String,
-    /// Where.
     pub place: Place,
-    /// What helps, if there is more to say than the code's remedy.
+    /// Set if there is more to say than the code's remedy.
     pub help: Option<String>,
-    /// The name that it is about, where that stands within a text.
+    /// The name the finding is about, if that name is part of a longer text.
     pub name: Option<String>,
 }
 
-/// A place in a workflow: keys and indices from the top.
+/// The path of a value in a workflow: keys and indices from the top.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place(pub Vec<Part>);
 
-/// One part of a place.
+/// A segment of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// The value of a key.
     Key(String),
-    /// An entry of a list, from 0.
+    /// The index of a list entry, starting at 0.
     Index(usize),
 }
 
-/// A workflow that did not pass, with everything that was found.
+/// A workflow that did not pass the checker, with all its findings.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("workflow `{name}` cannot run: {}", first(findings))]
 pub struct Rejected {
-    /// The workflow.
     pub name: String,
     /// Errors and warnings.
     pub findings: Vec<Finding>,
 }
 
-/// Frozen bytes that are not what was frozen.
+/// The reason why frozen bytes cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ThawError {
-    /// The digest differs.
     #[error("it is not the workflow that was frozen")]
     Changed,
-    /// It is what was frozen, and cannot be read: another version of this crate has frozen it.
+    /// The digest matches, but this version of the crate cannot parse the bytes: another version wrote them.
     #[error("it was written by another version of this program: {0}")]
     OtherVersion(String),
 }
 
-/// Only the version of the format, which says how the rest is to be read.
+/// The format version alone; it decides how the rest is parsed.
 #[derive(serde::Deserialize)]
 struct Version {
     format: u32,
@@ -99,11 +96,11 @@ fn first(findings: &[Finding]) -> String {
     }
 }
 
-/// Everything that is found, errors and warnings, in the order of the workflow.
+/// Returns all errors and warnings, in the order of the workflow.
 pub fn findings(workflow: &Workflow) -> Vec<Finding> {
     let mut out = Vec::new();
     if workflow.steps.len() > STEPS_MAX {
-        // Nothing else is looked at: what follows takes time with the square of the steps.
+        // The other checks take quadratic time in the number of steps, so skip them.
         let message =
             format!("there are {} steps, and {STEPS_MAX} is the limit", workflow.steps.len());
         return vec![Finding::new(&codes::BAD_BOUND, message, Place::default().key("steps"))];
@@ -118,14 +115,17 @@ pub fn findings(workflow: &Workflow) -> Vec<Finding> {
     capped(out)
 }
 
-/// Findings in the order of the workflow. Where there are too many, errors stay rather than warnings: whether a workflow can
-/// run is asked of what is left.
+/// Sorts findings in the order of the workflow and caps their number. Errors are kept in preference to warnings,
+/// because callers decide from the remaining findings whether the workflow can run.
 pub(crate) fn capped(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let order = |a: &Finding, b: &Finding| a.place.cmp(&b.place).then(a.code.id.cmp(b.code.id));
-    findings.sort_by(|a, b| b.is_error().cmp(&a.is_error()).then_with(|| order(a, b)));
+    findings.sort_by(|a, b| b.is_error().cmp(&a.is_error()).then_with(|| by_place(a, b)));
     findings.truncate(FINDINGS_MAX);
-    findings.sort_by(order);
+    findings.sort_by(by_place);
     findings
+}
+
+fn by_place(a: &Finding, b: &Finding) -> Ordering {
+    a.place.cmp(&b.place).then(a.code.id.cmp(b.code.id))
 }
 
 impl Checked {
@@ -134,7 +134,7 @@ impl Checked {
         Checked::with_warnings(workflow).map(|(checked, _)| checked)
     }
 
-    /// Checks a workflow, and keeps what was found if it can run all the same.
+    /// Checks a workflow and returns its warnings as well if it can run.
     pub fn with_warnings(workflow: Workflow) -> Result<(Self, Vec<Finding>), Box<Rejected>> {
         let findings = findings(&workflow);
         if findings.iter().any(Finding::is_error) {
@@ -144,23 +144,24 @@ impl Checked {
         Ok((Checked::of(workflow, fingerprint), findings))
     }
 
-    /// The workflow as bytes, with all that it injects: what a run keeps, so that it goes on as it was started.
+    /// Serialises the workflow with everything it injects. A run keeps these bytes, so that it continues with the
+    /// workflow it was started with.
     pub fn freeze(&self) -> Vec<u8> {
         frozen(&self.workflow)
     }
 
-    /// A workflow that was frozen, if it is still the same. It was checked before it was frozen.
+    /// Restores a frozen workflow, provided the digest matches. The workflow was checked before it was frozen, so it
+    /// is not checked again.
     pub fn thaw(bytes: &[u8], expected: &Fingerprint) -> Result<Self, ThawError> {
         if Fingerprint::of(bytes) != *expected {
             return Err(ThawError::Changed);
         }
-        let other = |error: serde_json::Error| ThawError::OtherVersion(error.to_string());
-        let Version { format } = serde_json::from_slice(bytes).map_err(other)?;
+        let Version { format } = serde_json::from_slice(bytes).map_err(other_version)?;
         if format != FORMAT {
             let said = format!("format {format}, and {FORMAT} is known here");
             return Err(ThawError::OtherVersion(said));
         }
-        let workflow = serde_json::from_slice(bytes).map_err(other)?;
+        let workflow = serde_json::from_slice(bytes).map_err(other_version)?;
         Ok(Checked::of(workflow, expected.clone()))
     }
 
@@ -170,27 +171,25 @@ impl Checked {
         Checked { workflow, fingerprint, numbers, graph: OnceLock::new() }
     }
 
-    /// The workflow.
     pub fn workflow(&self) -> &Workflow {
         &self.workflow
     }
 
-    /// Its digest.
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint
     }
 
-    /// A step by its name.
+    /// Returns the step with this id.
     pub fn step(&self, id: &StepId) -> Option<&StepDef> {
         self.numbers.get(id).and_then(|at| self.workflow.steps.get(*at))
     }
 
-    /// The number of a step, which starts at 1.
+    /// Returns the number of a step, starting at 1.
     pub fn number(&self, id: &StepId) -> Option<usize> {
         self.numbers.get(id).map(|at| at + 1)
     }
 
-    /// The most steps that a run enters before it ends or waits for a person, if no person lets it on beyond a bound.
+    /// The maximum number of steps a run enters before it ends or waits for a person, unless a person extends a bound.
     pub fn turns_max(&self) -> u64 {
         self.graph().turns_max(&self.workflow)
     }
@@ -199,7 +198,7 @@ impl Checked {
         self.graph.get_or_init(|| Graph::new(&self.workflow))
     }
 
-    /// Whether the edge of an outcome, or of an error, can lead to the same step again.
+    /// Returns true if the edge of an outcome (of an error if `None`) can lead back to the same step.
     pub(crate) fn leads_back(&self, step: &StepDef, outcome: Option<&Outcome>) -> bool {
         let target = match outcome {
             Some(outcome) => step.next.target(outcome).and_then(|target| target.step().cloned()),
@@ -217,6 +216,10 @@ fn frozen(workflow: &Workflow) -> Vec<u8> {
     serde_json::to_vec(workflow).expect("a workflow has only text keys")
 }
 
+fn other_version(error: serde_json::Error) -> ThawError {
+    ThawError::OtherVersion(error.to_string())
+}
+
 impl Finding {
     pub(crate) fn new(code: &'static Code, message: impl Into<String>, place: Place) -> Self {
         Finding { code, message: message.into(), place, help: None, name: None }
@@ -230,19 +233,19 @@ impl Finding {
         Finding { name: Some(name.into()), ..self }
     }
 
-    /// Whether it keeps the workflow from running.
+    /// Returns true if the finding prevents the workflow from running.
     pub fn is_error(&self) -> bool {
         self.code.severity == Severity::Error
     }
 }
 
 impl Place {
-    /// A step, by its index.
+    /// The path of the step with this index.
     pub(crate) fn step(at: usize) -> Self {
         Place::default().key("steps").index(at)
     }
 
-    /// Below a key.
+    /// The path of a key below this one.
     #[must_use]
     pub fn key(&self, key: impl Into<String>) -> Self {
         let mut parts = self.0.clone();
@@ -250,7 +253,7 @@ impl Place {
         Place(parts)
     }
 
-    /// Below an index.
+    /// The path of a list entry below this one.
     #[must_use]
     pub fn index(&self, at: usize) -> Self {
         let mut parts = self.0.clone();

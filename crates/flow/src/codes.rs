@@ -1,4 +1,4 @@
-//! The codes of findings about workflows: `RS700` to `RS729`.
+//! Diagnostic codes for workflows: `RS700` to `RS729`.
 
 repertoire_text::diagnostic_codes! {
     WORKFLOW_UNREADABLE = "RS700", "workflow-unreadable", Error,

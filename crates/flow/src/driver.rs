@@ -1,7 +1,8 @@
-//! Workflows that are run: a folder each, with the state, the workflow that it was started with, and a lock.
+//! Workflow runs: one folder each, with the state, the workflow it was started with, and a lock.
 //!
-//! The engine ([`repertoire_flow`]) decides; this keeps. A change is acknowledged when the new state is on disk, and is made
-//! under the run's lock, so that sub-agents that record at once all count.
+//! The engine ([`repertoire_flow`]) decides; this module stores. A change is acknowledged once the
+//! new state is on disk, and is made under the run's lock, so that no record of concurrent
+//! sub-agents is lost.
 
 pub mod desk;
 pub mod find;

@@ -1,7 +1,7 @@
-//! The engine: [`start`] makes a run, [`next`] the state that follows from a state and what was reported.
+//! The engine: [`start`] creates a run, and [`next`] computes the state that follows from a state and a report.
 //!
-//! Both are pure. Counters, gates and the way through the graph are computed here and nowhere else, from what was recorded;
-//! what an agent claims about them is refused if it is not so. A report that comes twice counts once.
+//! Both are pure functions. Counters, gates and routes are computed only here, from recorded facts; a report that
+//! contradicts them is refused. A report that arrives twice counts once.
 
 use std::collections::BTreeMap;
 
@@ -21,91 +21,82 @@ pub use person::{Choice, gate_acceptance};
 pub use refusal::Refusal;
 pub use review::{CheckRecord, ItemRecord, Verdict, is_id, is_proven, verdict};
 
-/// What is reported about a run.
+/// A report about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Input {
-    /// The turn that it is about. With it, the same report twice counts once; without it, it is about the turn that the run
-    /// is at, whatever that is.
+    /// The turn the report is about. If set, a repeated report has no effect. If `None`, the report applies to the
+    /// run's current turn, whichever that is.
     pub at: Option<u32>,
-    /// What happened.
     pub action: Action,
 }
 
-/// What happened.
+/// A reported action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// The step is done.
     Leave(Report),
     /// The step could not be carried out.
-    Error {
-        /// Why.
-        message: String,
-    },
+    Error { message: String },
     /// A review has found something.
     Record {
-        /// The gate that it is for; by default the one whose review is under way.
+        /// The gate the review is for; by default the one whose review is in progress.
         gate: Option<StepId>,
-        /// Items, new or known.
+        /// New items, or updates of known ones.
         items: Vec<ItemRecord>,
-        /// Verdicts of declared checks.
         checks: Vec<CheckRecord>,
     },
-    /// Somebody asks the user.
-    Ask {
-        /// The questions.
-        questions: Vec<UserQuestion>,
-    },
+    /// The agent asks the user.
+    Ask { questions: Vec<UserQuestion> },
     /// The engine asks a person to accept the gate that the run is at.
     AskAcceptance,
     /// The user answers.
     Answer {
-        /// The answers, by the names of the questions.
+        /// The answers, by question id.
         answers: BTreeMap<String, String>,
     },
     /// A person decides how a run that has stopped goes on.
     Choose {
-        /// What.
         choice: Choice,
-        /// Why.
+        /// The reason.
         note: String,
     },
 }
 
-/// What an agent reports when it leaves a step.
+/// An agent's report when it leaves a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// How it ended, where the agent has to say it.
+    /// The outcome, where the agent has to choose it.
     pub outcome: Option<Outcome>,
-    /// How sure the agent is.
+    /// The agent's confidence.
     pub confidence: Option<Confidence>,
     /// Answers to the step's questions of fact: `yes`, `partial` or `no`.
     pub facts: BTreeMap<String, String>,
-    /// Parameters that the step sets, as they were typed.
+    /// Values for the parameters the step sets, unparsed.
     pub set: BTreeMap<String, String>,
-    /// What the step hands over.
+    /// The output the step hands over.
     pub output: Option<String>,
 }
 
 impl Input {
-    /// About the turn that the run is at.
+    /// A report about the current turn.
     pub fn now(action: Action) -> Self {
         Input { at: None, action }
     }
 
-    /// The step is done, with this outcome.
+    /// Reports the step as done with this outcome.
     pub fn leave(outcome: impl Into<Outcome>) -> Self {
         let report = Report { outcome: Some(outcome.into()), ..Report::default() };
         Input::now(Action::Leave(report))
     }
 
-    /// The step is done; the outcome is the engine's to find.
+    /// Reports the step as done; the engine determines the outcome.
     pub fn done() -> Self {
         Input::now(Action::Leave(Report::default()))
     }
 }
 
-/// A run at its first step.
+/// Creates a run at its first step.
 pub fn start(
     checked: &Checked,
     run: RunId,
@@ -136,7 +127,7 @@ pub fn start(
     Ok(state)
 }
 
-/// The state that follows. A refusal changes nothing, and says what is possible instead.
+/// Returns the state that follows. A [`Refusal`] leaves the run unchanged and says what is possible instead.
 pub fn next(checked: &Checked, state: &State, input: &Input) -> Result<State, Refusal> {
     if state.fingerprint != *checked.fingerprint() {
         return Err(Refusal::OtherWorkflow);
@@ -168,19 +159,20 @@ pub fn next(checked: &Checked, state: &State, input: &Input) -> Result<State, Re
     Ok(state)
 }
 
-/// Whether this is the report that has ended the turn, or has made the run wait in it: then nothing happens again.
+/// Returns true if this same report already ended the turn, or made the run wait in it, so that it must have no
+/// further effect.
 fn is_repeated(state: &State, at: u32, action: &Action) -> bool {
     let ended = state.history.iter().rev().find(|passage| passage.turn == at);
     let waits = state.waits_since.as_ref().filter(|_| at == state.turn);
     let known = [ended.map(|passage| &passage.report), waits];
-    // Reports are short, and their digests seldom needed.
+    // Only compute the digest if there is one to compare it with.
     known.iter().any(Option::is_some) && known.contains(&Some(&digest(action)))
 }
 
 fn digest(action: &Action) -> String {
     let bytes = serde_json::to_vec(action).unwrap_or_default();
     let mut text = repertoire_skill::skill::Digest::of(&bytes).to_string();
-    // Enough to tell the reports of one run apart.
+    // A prefix is enough to tell the reports of one run apart.
     text.truncate("sha256:".len() + 16);
     text
 }
@@ -196,7 +188,6 @@ fn parameters(
     let mut values = BTreeMap::new();
     for (name, arg) in &workflow.parameters {
         let value = initial(arg, given.get(name)).map_err(|bad| bad_value(name, bad))?;
-        let is_blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
         if let Some(value) = value.filter(|value| !arg.required || !is_blank(value)) {
             values.insert(name.clone(), value);
         } else if arg.required {
@@ -205,6 +196,10 @@ fn parameters(
         }
     }
     Ok(values)
+}
+
+fn is_blank(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
 fn initial(arg: &Arg, given: Option<&String>) -> Result<Option<Value>, BadValue> {

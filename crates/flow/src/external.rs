@@ -1,9 +1,9 @@
-//! Skills that are scripts: which script, how it is called, what it prints as the same step model, and how far a run of it
-//! has come. Nothing here starts a process.
+//! Script skills: detects the script, builds its calls, parses its output into the step model, and tracks the progress
+//! of a run. Nothing here starts a process.
 //!
-//! Such a script takes `--step N --total-steps M` and prints what to do and the command for the next step. What it prints is
-//! read leniently, because it is not escaped and comes in several forms. Its command lines are taken as hints: counters are
-//! kept by [`Progress`], so that a script that forgets them still ends.
+//! Such a script takes `--step N --total-steps M` and prints what to do and the command for the next step. Its output
+//! is parsed leniently, because it is not escaped and comes in several forms. Its command lines are only hints:
+//! [`Progress`] keeps the counters, so that a script that forgets them still ends.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,55 +17,51 @@ mod scan;
 pub use output::{OutputError, parse};
 pub use progress::{Progress, ProgressError, Standing, go_on, next, shown};
 
-/// A script that tells steps.
+/// A script that prints the steps of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Script {
-    /// The program and the script, to which everything else is added.
+    /// The program and the script; the arguments of a call are appended.
     pub argv: Vec<String>,
-    /// The folder that it says it is called in, where it says so.
+    /// The directory the skill says to call it in, if it says so.
     pub working_dir: Option<String>,
-    /// How many steps it has, if that is known.
+    /// The number of steps, if known.
     pub total: Option<usize>,
-    /// Whether it counts from 0 or from 1.
     pub numbering: Numbering,
     /// The option for the number of the step.
     pub step_option: String,
-    /// Other arguments that every call has. Those in `<…>`, `[…]` or with `$` are the caller's to fill in.
+    /// Arguments of every call. The caller has to fill in those in `<…>`, `[…]` or with `$`.
     pub arguments: Vec<String>,
 }
 
-/// Where a script starts to count. Everything here counts from 1.
+/// The number of a script's first step. Everything here counts from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Numbering {
-    /// Its first step is 0.
     FromZero,
-    /// Its first step is 1.
     #[default]
     FromOne,
 }
 
-/// One call of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// The step, from 1.
+    /// Counted from 1.
     pub step: usize,
-    /// How many there are.
+    /// The number of steps, if known.
     pub total: Option<usize>,
-    /// Where its review loop is.
+    /// The state of the review loop.
     pub flags: QrFlags,
-    /// Other arguments for this call.
+    /// Further arguments of this call.
     pub arguments: Vec<String>,
 }
 
-/// What the options `--qr-iteration`, `--qr-fail` and `--qr-status` say.
+/// The options `--qr-iteration`, `--qr-fail` and `--qr-status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QrFlags {
-    /// Which time round the loop; the first is 1 and is not said.
+    /// The iteration of the loop, starting at 1. The first is not passed on.
     pub iteration: u32,
-    /// Whether the step repairs.
+    /// True if the step repairs.
     pub fail: bool,
-    /// What the review has found.
+    /// The result of the review.
     pub status: Option<QrStatus>,
 }
 
@@ -76,14 +72,13 @@ impl Default for QrFlags {
 }
 
 impl Call {
-    /// The first call.
     pub fn first(script: &Script) -> Self {
         Call { step: 1, total: script.total, flags: QrFlags::default(), arguments: Vec::new() }
     }
 }
 
 impl Numbering {
-    /// A number of the script, from 1.
+    /// Converts a step number of the script to one that counts from 1.
     pub fn to_ours(self, number: usize) -> usize {
         match self {
             Numbering::FromZero => number.saturating_add(1),
@@ -99,25 +94,25 @@ impl Numbering {
     }
 }
 
-/// Whether an argument is left for the caller to fill in.
+/// Returns true if the caller has to fill in this argument.
 pub fn is_placeholder(argument: &str) -> bool {
     let inside = |open, close| argument.starts_with(open) && argument.ends_with(close);
     argument.contains('$') || inside('<', '>') || inside('[', ']') || inside('{', '}')
 }
 
-/// The script that a skill runs: the first one that its text calls, else `scripts/NAME.py`. Only scripts that are among
-/// `files`, which are paths in the skill's folder, and modules (`-m`).
+/// Detects the script a skill runs: the first one its text calls, else `scripts/NAME.py`. Only modules (`-m`) and
+/// scripts in `files` (paths in the skill's folder) are considered.
 pub fn detect(name: &str, body: &str, files: &[String]) -> Option<Script> {
     detect_all(name, body, files).into_iter().next()
 }
 
-/// All scripts that a skill's text calls, each once, in the order of the text.
+/// Detects all scripts that a skill's text calls, each once, in the order of the text.
 pub fn detect_all(name: &str, body: &str, files: &[String]) -> Vec<Script> {
     let mut found: Vec<Script> = Vec::new();
     for (line, working_dir) in scan::invocations(body) {
         let Some(script) = called(&line, working_dir, files) else { continue };
         match found.iter_mut().find(|known| known.argv == script.argv) {
-            // A later call may say what an example with letters did not.
+            // A later call may have the numbers that an example with placeholders lacks.
             Some(known) if known.total.is_none() => *known = script,
             Some(_) => {}
             None => found.push(script),
@@ -156,7 +151,7 @@ fn called(line: &str, working_dir: Option<String>, files: &[String]) -> Option<S
     })
 }
 
-/// The options with their values; in a text, other words may follow a command.
+/// Keeps options and their values only: in prose, other words may follow a command.
 fn options(words: Vec<String>) -> Vec<String> {
     let mut may_be_value = false;
     let belongs = |word: &String| {
@@ -166,7 +161,7 @@ fn options(words: Vec<String>) -> Vec<String> {
     words.into_iter().filter(belongs).collect()
 }
 
-/// The file in the skill's folder that a path means, whatever stands before it.
+/// Finds the file in the skill's folder that a path refers to, ignoring any leading directories.
 fn in_folder(path: &str, files: &[String]) -> Option<String> {
     let means = |file: &&String| {
         path == file.as_str()
@@ -192,7 +187,7 @@ fn by_name(name: &str, files: &[String]) -> Option<Script> {
     })
 }
 
-/// The arguments of a call.
+/// Builds the command line of a call.
 pub fn command(script: &Script, call: &Call) -> Vec<String> {
     let mut argv = script.argv.clone();
     let step = script.numbering.to_theirs(call.step);
@@ -212,7 +207,7 @@ pub fn command(script: &Script, call: &Call) -> Vec<String> {
     let repeated = |option: &String| option.starts_with("--") && call.arguments.contains(option);
     let mut fixed = script.arguments.iter().peekable();
     while let Some(word) = fixed.next() {
-        // What this call says itself is not said before.
+        // An argument of this call overrides the same option of the script.
         if repeated(word) {
             fixed.next_if(|value| !value.starts_with("--"));
             continue;
@@ -223,13 +218,13 @@ pub fn command(script: &Script, call: &Call) -> Vec<String> {
     argv
 }
 
-/// What a command line of such a script says.
+/// The parsed arguments of a script's command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Said {
     step: Option<StepWord>,
     step_option: String,
     total: Option<usize>,
-    /// Whether it has any option of a review loop.
+    /// True if there is any option of a review loop.
     knows_review: bool,
     fail: bool,
     status: Option<QrStatus>,

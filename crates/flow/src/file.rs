@@ -1,5 +1,5 @@
-//! Reading a `workflow.yaml`: into a [`Workflow`], with findings that point into the file, and with the texts that it
-//! injects. A skill's folder holds its workflow, and under `workflows/` those that its sub-agents go through.
+//! Reads a `workflow.yaml` into a [`Workflow`], with diagnostics that point into the file and with the texts it
+//! injects. A skill's folder holds its workflow, and under `workflows/` those of its sub-agents.
 
 use repertoire_skill::limits::ResourceLimits;
 use repertoire_skill::name::nearest;
@@ -22,55 +22,53 @@ mod tests;
 
 /// The file that makes a skill a workflow.
 pub const FILE: &str = "workflow.yaml";
-/// The folder of the workflows that sub-agents go through.
+/// The folder with the workflows of sub-agents.
 pub const FOLDER: &str = "workflows";
 
-/// What the YAML of a workflow may be.
+/// Limits on the YAML of a workflow.
 const YAML: yaml::Limits = yaml::Limits { depth_max: 32, nodes_max: 20_000, repairs_max: 0 };
 
-/// A workflow, as far as it could be read, and what was found.
+/// A workflow, as far as it could be read, with its diagnostics.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// Its name: the skill's, or `skill/name` for one under `workflows/`.
+    /// The skill's name, or `skill/name` for a workflow under `workflows/`.
     pub name: String,
-    /// The file.
     pub source: Source,
-    /// The workflow, if it has the shape of one.
+    /// Set if the file has the shape of a workflow.
     pub workflow: Option<Workflow>,
-    /// The workflow, if it can run.
+    /// Set if the workflow can run.
     pub checked: Option<Checked>,
-    /// Findings, in the order of the file.
+    /// In the order of the file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// A text that a workflow injects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted<'a> {
-    /// A file of the skill's folder.
+    /// A file in the skill's folder.
     Resource(&'a str),
-    /// A convention, by name.
+    /// The name of a convention.
     Convention(&'a str),
 }
 
-/// What a workflow's file stands among.
+/// The context of a workflow file.
 pub struct Surroundings<'a> {
-    /// The workflow's name.
     pub name: &'a str,
-    /// What it is for, if the file does not say.
+    /// The description to use if the file has none.
     pub description: &'a str,
-    /// The names of the workflows under `workflows/`, and the name of the skill that they belong to.
+    /// The name of the skill, and the names of its workflows under `workflows/`.
     pub siblings: (&'a str, &'a [String]),
-    /// Reads a text that is injected, or says why it cannot.
+    /// Reads an injected text, or returns the reason why it cannot be read.
     pub read: &'a dyn Fn(Wanted<'_>) -> Result<String, String>,
 }
 
-/// Whether a skill is a workflow, be it one that can be read or not.
+/// Returns true if the skill has a workflow file, readable or not.
 pub fn is_workflow(skill: &Skill) -> bool {
     skill.origin.is_folder() && !matches!(read_own(skill, FILE), Err(ReadError::NotFound))
 }
 
-/// All workflows of a skill: its own first, then those of its sub-agents by name. None if it has no `workflow.yaml`. A file
-/// that is there and cannot be read is a workflow with a finding.
+/// Loads all workflows of a skill: its own first, then those of its sub-agents by name. Returns nothing if there is no
+/// `workflow.yaml`. A file that cannot be read becomes a workflow with a diagnostic.
 pub fn load(skill: &Skill) -> Vec<Loaded> {
     if !is_workflow(skill) {
         return Vec::new();
@@ -99,13 +97,13 @@ pub fn load(skill: &Skill) -> Vec<Loaded> {
     all
 }
 
-/// Reads one file.
+/// Reads one workflow file.
 pub fn read_source(source: Source, around: &Surroundings<'_>) -> Loaded {
     let (workflow, checked, diagnostics) = read(&source, around);
     Loaded { name: around.name.to_owned(), source, workflow, checked, diagnostics }
 }
 
-/// The JSON Schema of the file, for editors.
+/// Returns the JSON Schema of the file, for editors.
 pub fn schema() -> schemars::Schema {
     let mut schema = schemars::schema_for!(Workflow);
     schema.insert("title".to_owned(), "A workflow of Repertoire (workflow.yaml)".into());
@@ -144,7 +142,7 @@ fn read(
     let mut findings = complete(&mut workflow, around);
     let checked = match Checked::with_warnings(workflow.clone()) {
         Ok((checked, warnings)) => {
-            // What could not be read is missing, whatever the rest looks like.
+            // A workflow with an unreadable resource must not run, even if the checker accepts the rest.
             let is_whole = !findings.iter().any(Finding::is_error);
             findings.extend(warnings);
             is_whole.then_some(checked)
@@ -159,15 +157,16 @@ fn read(
     (Some(workflow), checked, sorted(diagnostics))
 }
 
-/// A template without quotes looks like a mapping to YAML.
+/// The help for a YAML error: an unquoted template looks like a mapping to YAML.
 fn yaml_help(source: &Source, error: &yaml::Error) -> String {
     let text = source.text();
     let at = text.floor_char_boundary(error.span.range().start);
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next().unwrap_or_default();
-    match line.contains("{{") {
-        true => format!("{} If `{{{{ … }}}}` is meant as text, quote it.", error.code.remedy),
-        false => error.code.remedy.to_owned(),
+    if line.contains("{{") {
+        format!("{} If `{{{{ … }}}}` is meant as text, quote it.", error.code.remedy)
+    } else {
+        error.code.remedy.to_owned()
     }
 }
 
@@ -176,7 +175,7 @@ fn sorted(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// The workflow, or one error for its head and one for each step that is wrong.
+/// Returns the workflow, or one error for its header fields and one for each invalid step.
 fn shape(node: &Node) -> Result<Workflow, Vec<de::Error>> {
     let Some(mapping) = node.as_mapping() else {
         let message = format!("a workflow is a mapping of fields, and this is {}", node.shape());
@@ -208,7 +207,7 @@ fn shape(node: &Node) -> Result<Workflow, Vec<de::Error>> {
     }
 }
 
-/// Fills in what the file leaves to its surroundings: name, description, injected texts, full names of sub-workflows.
+/// Fills in what the file leaves to its context: name, description, injected texts, full names of sub-workflows.
 fn complete(workflow: &mut Workflow, around: &Surroundings<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if workflow.name.is_empty() {
@@ -260,7 +259,7 @@ fn complete(workflow: &mut Workflow, around: &Surroundings<'_>) -> Vec<Finding> 
             }
             Err(why) => {
                 findings.push(unreadable(&format!("convention {name}"), &why, place));
-                // It is said once that it is not there.
+                // Insert an empty text, so that the missing convention is reported once.
                 workflow.conventions.insert(name, String::new());
             }
         }
@@ -272,7 +271,7 @@ fn unreadable(what: &str, why: &str, place: Place) -> Finding {
     Finding::new(&codes::RESOURCE_UNREADABLE, format!("`{what}` cannot be read: {why}"), place)
 }
 
-/// How much may still be injected.
+/// The number of bytes that may still be injected.
 struct Budget {
     left: usize,
 }
@@ -287,7 +286,8 @@ impl Budget {
     }
 }
 
-/// Gives a sub-workflow of the same skill its full name. Another name is another skill's, unless it is nearly one of these.
+/// Gives a sub-workflow of the same skill its full name. Any other name refers to another skill, unless it looks like
+/// a typo.
 fn qualify(brief: &mut Brief, owner: &str, siblings: &[String], place: &Place) -> Option<Finding> {
     let name = brief.workflow.as_mut()?;
     if siblings.contains(name) {
@@ -317,7 +317,7 @@ fn diagnostic(source: &Source, node: &Node, found: &Finding) -> Diagnostic {
     }
 }
 
-/// Where a name stands first in the texts below a node, if it is written out there.
+/// Finds the first use of a name in the texts below a node, if it is spelled out there.
 fn span_of_name(text: &str, node: &Node, name: &str) -> Option<Span> {
     let below = |node: &Node| span_of_name(text, node, name);
     match &node.value {
@@ -333,21 +333,26 @@ fn span_of_name(text: &str, node: &Node, name: &str) -> Option<Span> {
     }
 }
 
-/// Where a text, as it is written in the file, uses a name. Outside of tags that is an ordinary word; a condition has none.
+/// Finds the offset at which a text, as written in the file, uses a name. Outside of template tags the name is an
+/// ordinary word; a condition has no tags.
 fn name_in(written: &str, name: &str) -> Option<usize> {
     let last =
         |before: &str, marks: [&str; 2]| marks.map(|mark| before.rfind(mark)).into_iter().max();
     let has_tags = written.contains("{{") || written.contains("{%");
     let is_use = |at: &usize| {
         let (before, after) = (&written[..*at], &written[at + name.len()..]);
-        let goes_on = |c: char| c.is_alphanumeric() || c == '_';
-        let is_whole = !before.ends_with(|c| goes_on(c) || c == '.') && !after.starts_with(goes_on);
+        let is_whole =
+            !before.ends_with(|c| is_word_char(c) || c == '.') && !after.starts_with(is_word_char);
         is_whole && (!has_tags || last(before, ["{{", "{%"]) > last(before, ["}}", "%}"]))
     };
     written.match_indices(name).map(|(at, _)| at).find(is_use)
 }
 
-/// The node and the span of a place, or of the nearest that is there.
+fn is_word_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Returns the node and span of a place, or of its closest existing ancestor.
 fn node_at<'a>(node: &'a Node, place: &Place) -> (&'a Node, Span) {
     let (mut node, mut span) = (node, node.span);
     for part in &place.0 {

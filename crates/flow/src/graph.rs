@@ -1,8 +1,8 @@
-//! A workflow as a picture: Mermaid, DOT and SVG.
+//! Renders a workflow as a diagram: Mermaid, DOT and SVG.
 //!
-//! The three are drawn from one model (`model`), which says what a reader is to see: steps and how they end, loops with
-//! their bounds, work for sub-agents, phases. It takes any workflow, also one that the checker refuses: what leads
-//! nowhere is left out.
+//! All three are drawn from one model (`model`): steps and their outcomes, loops with their bounds, dispatches to
+//! sub-agents, phases. Any workflow can be drawn, even one that the checker rejects; edges with an unknown target are
+//! left out.
 
 use crate::workflow::{StepId, Workflow};
 
@@ -27,22 +27,22 @@ mod tests;
 
 use model::Graph;
 
-/// As a Mermaid flowchart.
+/// Renders a Mermaid flowchart.
 pub fn mermaid(workflow: &Workflow) -> String {
     mermaid::write(&Graph::new(workflow))
 }
 
-/// As a DOT graph.
+/// Renders a DOT graph.
 pub fn dot(workflow: &Workflow) -> String {
     dot::write(&Graph::new(workflow))
 }
 
-/// As an SVG picture, which needs nothing but itself and is drawn for light and for dark pages.
+/// Renders a self-contained SVG for light and dark pages.
 pub fn svg(workflow: &Workflow) -> String {
     svg_lit(workflow, None)
 }
 
-/// As [`svg`], with the step lit that a run is at.
+/// Renders an SVG like [`svg`], with the current step of a run highlighted.
 pub fn svg_lit(workflow: &Workflow, step: Option<&StepId>) -> String {
     let lit = step.and_then(|step| workflow.number(step));
     svg::write(&Graph::new(workflow), lit)

@@ -1,4 +1,4 @@
-//! What reviewers type: items and verdicts as text, in the forms that the step model tells them.
+//! Parses the items and verdicts that reviewers type, in the forms that the step model offers them.
 //!
 //! `C1=PASS`, `C1=FAIL: what was found`, a JSON object, a JSON list of them, or one object a line.
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::engine::{CheckRecord, ItemRecord};
 use crate::state::{CheckResult, ItemStatus, Proof};
 
-/// Text that is no item.
+/// The reason why a text is not an item.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}; write `ID=PASS`, `ID=FAIL: finding`, or JSON with `id`, `check` and `severity`")]
 pub struct NotAnItem {
     what: String,
 }
 
-/// Reads items.
+/// Parses items.
 ///
 /// ```
 /// use repertoire_flow::items::parse;
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Vec<ItemRecord>, NotAnItem> {
     Ok(vec![ItemRecord { id, status: Some(status), finding, ..ItemRecord::default() }])
 }
 
-/// Reads the verdict of a declared check that somebody claims: `tests=PASS`, `tests=FAIL: what was seen`.
+/// Parses a claimed verdict of a declared check: `tests=PASS`, `tests=FAIL: what was seen`.
 pub fn parse_check(text: &str) -> Result<CheckRecord, NotAnItem> {
     let (name, status, note) = verdict(text.trim())?;
     Ok(CheckRecord { name, result: CheckResult { status, proof: Proof::Claim, note } })
@@ -55,7 +55,7 @@ fn verdict(text: &str) -> Result<(String, ItemStatus, String), NotAnItem> {
     Ok((id.trim().to_owned(), status, finding.trim().to_owned()))
 }
 
-/// An item as JSON. Words of models come in any case.
+/// Parses an item from JSON. Models write keywords in any case.
 fn from_json(mut value: Value) -> Result<ItemRecord, NotAnItem> {
     for field in ["severity", "status"] {
         if let Some(Value::String(word)) = value.get_mut(field) {

@@ -1,12 +1,12 @@
 //! Workflows as data: steps, outcomes and gates that an engine enforces.
 //!
-//! A [`Workflow`] is a graph of steps, read from a `workflow.yaml` by [`mod@file`] or built in Rust of the same types.
-//! Only one that was checked ([`Checked`]) can run. A run is a value, [`State`]: [`start`] makes it, and [`next`] makes
-//! the state that follows from what was reported. What an agent is told at each point is a [`StepView`], which
-//! [`render`] turns into XML, text or JSON.
+//! A [`Workflow`] is a graph of steps, read from a `workflow.yaml` by [`mod@file`] or built in Rust from the same
+//! types. Only a checked workflow ([`Checked`]) can run. A run is a value, [`State`]: [`start`] creates it, and
+//! [`next`] computes the state that follows from a report. The instructions for an agent at each point are a
+//! [`StepView`], which [`render`] turns into XML, text or JSON.
 //!
-//! Everything here is a function over values: no clock, no process, no model, and no disk but the reading of a skill's
-//! folder. Whoever keeps runs (`repertoire-drive`) writes the state down, and runs the commands of declared checks.
+//! Everything here is a function over values: no clock, no process, no model, and no disk access except reading a
+//! skill's folder. The caller stores the state and runs the commands of declared checks.
 //!
 //! # Example
 //!
@@ -52,12 +52,12 @@
 //!     ..Workflow::default()
 //! };
 //!
-//! // A workflow with a mistake is refused here, with everything that was found.
+//! // A workflow with a mistake is refused here, with all findings.
 //! let flow = Checked::new(workflow)?;
 //! let given = BTreeMap::from([("version".to_owned(), "1.2".to_owned())]);
 //! let mut run = start(&flow, RunId::new("notes-1"), &given)?;
 //!
-//! // What an agent is told at this point.
+//! // The instructions for an agent at this point.
 //! let told = render::text(&view(&flow, &run, &Addressing::Run)?);
 //! assert!(told.contains("Write the release notes of 1.2."));
 //!
@@ -69,10 +69,10 @@
 //! run = record(&run, r#"{"id": "C1", "check": "--json is named", "severity": "MUST"}"#)?;
 //! run = next(&flow, &run, &Input::leave("ok"))?;
 //!
-//! // The item has no verdict yet: nobody gets past the gate, whatever they say.
+//! // The item has no verdict yet, so the gate does not let the run pass, whatever is reported.
 //! assert!(next(&flow, &run, &Input::leave("ok")).is_err());
 //!
-//! // It fails, and the run goes back to the step that repairs.
+//! // The item fails, and the run goes back to the step that repairs.
 //! run = record(&run, "C1=FAIL: --json is not named")?;
 //! run = next(&flow, &run, &Input::done())?;
 //! assert_eq!((run.step.as_str(), run.iteration(&"gate".into())), ("write", 2));

@@ -2,87 +2,87 @@
 
 use std::time::Duration;
 
-/// Largest `workflow.yaml`.
+/// Maximum size of a `workflow.yaml`.
 pub const FILE_BYTES_MAX: u64 = 512 * 1024;
 /// Most steps of a workflow.
 pub const STEPS_MAX: usize = 200;
-/// Largest resource or convention that is injected.
+/// Maximum size of an injected resource or convention.
 pub const RESOURCE_BYTES_MAX: u64 = 256 * 1024;
-/// Largest value of a parameter.
+/// Maximum size of a parameter's value.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
-/// Largest output of a step that is kept.
+/// Maximum size of a step's output.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
-/// Most items of one review.
+/// Maximum number of items in a review.
 pub const ITEMS_MAX: usize = 500;
-/// Longest text of an item: its scope, its check or its finding.
+/// Maximum length of an item's scope, check or finding.
 pub const ITEM_TEXT_BYTES_MAX: usize = 8 * 1024;
-/// Longest id of an item, a question or a step.
+/// Maximum length of the id of an item, a question or a step.
 pub const ID_BYTES_MAX: usize = 64;
-/// Most questions that a sub-agent asks at once.
+/// Maximum number of questions a sub-agent can ask at once.
 pub const QUESTIONS_MAX: usize = 3;
-/// Fewest and most options of a question.
+/// The number of options a question must have.
 pub const OPTIONS: std::ops::RangeInclusive<usize> = 2..=3;
-/// How often the user may be asked during one step.
+/// Maximum number of times the user can be asked during one visit of a step.
 pub const ASKS_PER_VISIT_MAX: u32 = 3;
-/// The largest bound of a loop.
+/// Maximum bound of a loop.
 pub const LOOP_MAX: u32 = 100;
-/// How much work one template may cause.
+/// minijinja fuel for rendering one template.
 pub const TEMPLATE_FUEL: u64 = 50_000;
-/// Longest text that a template may give.
+/// Maximum length of a rendered template.
 pub const TEMPLATE_BYTES_MAX: usize = 512 * 1024;
-/// Largest step that is read as XML.
+/// Maximum size of a step in XML.
 pub const STEP_XML_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How deep the elements of such a step may be.
+/// Maximum nesting depth of the elements of such a step.
 pub const STEP_XML_DEPTH_MAX: usize = 64;
-/// Most that is read of what a script prints as its step.
+/// Maximum output of a script for one step.
 pub const SCRIPT_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
-/// How often a loop of a script is gone through before it stops for a person.
+/// Number of iterations of a script's loop before it stops for a person.
 pub const SCRIPT_ITERATIONS_MAX: u32 = 5;
-/// Most steps that a script may say it has.
+/// Maximum number of steps a script can declare.
 pub const SCRIPT_STEPS_MAX: usize = 200;
-/// Longest text that all templates of one step may give together.
+/// Maximum total length of all rendered templates of a step.
 pub const STEP_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most bytes of resources and conventions that a workflow injects, each as often as it is injected.
+/// Maximum total size of the resources and conventions a workflow injects, counting each injection.
 pub const INJECTED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most entries of a list or of work.
+/// Maximum number of entries of a `list` or `work` parameter.
 pub const ENTRIES_MAX: usize = 1000;
-/// Most bytes of all items of one review together.
+/// Maximum total size of the items of a review.
 pub const REVIEW_BYTES_MAX: usize = 1024 * 1024;
-/// Longest note, error or answer.
+/// Maximum length of a note, an error or an answer.
 pub const NOTE_BYTES_MAX: usize = 16 * 1024;
-/// Most findings about one workflow that are told.
+/// Maximum number of findings reported for a workflow.
 pub const FINDINGS_MAX: usize = 200;
-/// Most words and signs of one tag of a template, or of a condition.
+/// Maximum number of tokens in a template tag or a condition.
 pub const TAG_WORDS_MAX: usize = 200;
-/// Most statements of one text.
+/// Maximum number of statements in a template.
 pub const STATEMENTS_MAX: usize = 200;
 
-/// Largest state of a run of a workflow.
+/// Maximum size of a workflow run's state file.
 pub const RUN_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Largest workflow that a run was started with, with all that it injects.
+/// Maximum size of the workflow stored with a run, including all injected content.
 pub const WORKFLOW_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// How long a change waits for another one to the same run.
+/// Timeout for the lock of a workflow run.
 pub const RUN_LOCK_WAIT: Duration = Duration::from_secs(20);
 
-/// How often it looks.
+/// Interval between attempts to take the lock of a workflow run.
 pub const RUN_LOCK_POLL: Duration = Duration::from_millis(2);
 
-/// After how long a run that was never started in full is taken for left.
+/// Age after which a run that was never fully created is considered abandoned.
 pub const NEW_RUN_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// How long a declared check of a workflow may take.
+/// Timeout of a workflow's declared check.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// How long a script may take to print a step.
+/// Timeout of a script that prints a step.
 pub const SCRIPT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most of what a program says that is kept, of each stream.
+/// Maximum number of bytes kept of each output stream of a program.
 pub const PROGRAM_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 
-/// The largest file that a built-in check of a workflow reads.
+/// Maximum size of a file read by a workflow's built-in checks.
 pub const CHECKED_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Most of each stream that goes into the record of a check.
+/// Maximum number of bytes of each output stream in the record of a check.
 pub const CHECK_NOTE_BYTES_MAX: usize = 2 * 1024;

@@ -1,7 +1,7 @@
-//! Three renderings of one step model: XML, text and JSON. All are pure.
+//! Renders a step as XML, text or JSON. All are pure functions.
 //!
-//! The XML has the tags of the scripts that workflows came from, escaped and with one root; [`parse_xml`] gives back the
-//! step that [`xml`] was given. `docs/workflow-protocol.md` is the reference for all three.
+//! The XML uses the tags of the scripts that workflows originate from, escaped and with a single root; [`parse_xml`]
+//! returns the step that was passed to [`xml`]. `docs/workflow-protocol.md` is the reference for all three.
 
 use crate::limits::{STEP_XML_BYTES_MAX, STEP_XML_DEPTH_MAX};
 use crate::step::StepView;
@@ -17,82 +17,64 @@ mod xml;
 #[cfg(test)]
 mod tests;
 
-/// The step as XML. Characters that XML 1.0 cannot hold become U+FFFD; everything else can be read back as it was.
+/// Renders the step as XML. Characters that XML 1.0 cannot represent become U+FFFD; everything else survives a round
+/// trip.
 pub fn xml(view: &StepView) -> String {
     xml::xml(view)
 }
 
-/// How wide the text form is, if nobody says.
+/// The default width of the text form.
 const COLUMNS: usize = 96;
 
-/// The step as text for people and simple agents.
+/// Renders the step as text for people and simple agents.
 pub fn text(view: &StepView) -> String {
     text_within(view, COLUMNS)
 }
 
-/// The step as text for a terminal of so many columns. Headings, lists and our own sentences are wrapped; instructions and
-/// commands stay as they are.
+/// Renders the step as text for a terminal with this many columns. Headings, lists and our own sentences are wrapped;
+/// instructions and commands are not.
 pub fn text_within(view: &StepView, columns: usize) -> String {
     text::text(view, columns)
 }
 
-/// The step as JSON, in the shape of [`StepView`].
+/// Renders the step as JSON, in the shape of [`StepView`].
 pub fn json(view: &StepView) -> serde_json::Value {
     serde_json::to_value(view).unwrap_or_default()
 }
 
-/// The JSON Schema of [`json`].
+/// Returns the JSON Schema of [`json`].
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(StepView).to_value()
 }
 
-/// The step that [`xml`] was given. Elements and attributes that are not known are passed over.
+/// Parses the output of [`xml`]. Unknown elements and attributes are ignored.
 pub fn parse_xml(text: &str) -> Result<StepView, ParseError> {
     parse::parse(text)
 }
 
-/// A text that is not a step in our XML.
+/// The reason why a text is not a step in our XML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// It is too long.
     #[error("it has {bytes} bytes, and {STEP_XML_BYTES_MAX} is the limit")]
-    TooLong {
-        /// How long.
-        bytes: usize,
-    },
-    /// Its elements are too deep.
+    TooLong { bytes: usize },
     #[error("its elements are more than {STEP_XML_DEPTH_MAX} deep")]
     TooDeep,
-    /// There is no element.
     #[error("there is no element in it")]
     Empty,
-    /// It is not well-formed.
     #[error("at byte {at}: {message}")]
-    Xml {
-        /// Where.
-        at: usize,
-        /// What is wrong.
-        message: String,
-    },
-    /// Something that a step has is not there.
+    Xml { at: usize, message: String },
+    /// A required element or attribute is missing.
     #[error("<{element}> has no {what}")]
-    Missing {
-        /// The element.
-        element: String,
-        /// What is not there.
-        what: &'static str,
-    },
-    /// A value is not what it has to be.
+    Missing { element: String, what: &'static str },
+    /// A value is invalid.
     #[error("<{element}> has a bad {what}: `{value}`")]
     Bad {
-        /// The element.
         element: String,
-        /// Which value.
+        /// The attribute or element.
         what: &'static str,
-        /// What it is.
         value: String,
     },
-    /// It is of a version that this program does not know.
+    /// This program does not support the protocol version.
     #[error("protocol {0} is not known here; this program reads {known}", known = crate::step::PROTOCOL)]
     Protocol(u32),
 }

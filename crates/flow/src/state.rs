@@ -1,4 +1,5 @@
-//! A run as a value: where it is, what was reported, recorded and decided. [`crate::engine::next`] makes the next one.
+//! The state of a run: where it is, and what was reported, recorded and decided. [`crate::engine::next`] computes the
+//! next state.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,109 +10,109 @@ use serde_json::Value;
 
 use crate::workflow::{Outcome, Severity, StepId, Target};
 
-/// The version of the shape of [`State`].
+/// The version of the serialised form of [`State`].
 pub const STATE_VERSION: u32 = 1;
 
-/// The name of a run.
+/// The id of a run.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
 pub struct RunId(String);
 
-/// The digest of a workflow with all that it injects.
+/// The digest of a workflow with everything it injects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Fingerprint(String);
 
-/// A run.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct State {
-    /// The version of this shape.
+    /// The version of this format.
     pub version: u32,
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
     /// The workflow's name.
     pub workflow: String,
-    /// The workflow that it was started with; a run never goes on with another.
+    /// The workflow the run was started with; a run never continues with another one.
     pub fingerprint: Fingerprint,
-    /// Whether it goes on.
+    /// The status of the run.
     pub status: Status,
-    /// The step that it is at.
+    /// The current step.
     pub step: StepId,
-    /// How many steps were entered. It starts at 1, and tells a repeated report from a new one.
+    /// The number of steps entered so far, starting at 1. It tells a repeated report from a new one.
     pub turn: u32,
-    /// How often each step was entered.
+    /// The number of times each step was entered.
     pub visits: BTreeMap<StepId, u32>,
-    /// How often a person has allowed a step once more than its bound.
+    /// The number of times a person has allowed a step to exceed its bound.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub granted: BTreeMap<StepId, u32>,
     /// The parameters that have a value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, Value>,
-    /// What steps have handed over, the latest of each.
+    /// The latest output of each step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<StepId, String>,
-    /// What was recorded, by gate.
+    /// The reviews, by gate.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reviews: BTreeMap<StepId, Review>,
-    /// The digest of the report that has made the run wait, so that the same report again changes nothing.
+    /// The digest of the report that made the run wait, so that repeating the report has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<String>,
-    /// How often the user was asked during this visit.
+    /// The number of times the user was asked during this visit of the step.
     #[serde(default)]
     pub asked: u32,
-    /// What the user has answered during this visit.
+    /// The user's answers during this visit of the step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answer>,
-    /// What a person has decided, in order.
+    /// The decisions of people, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
-    /// The way so far.
+    /// The steps that were left, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Passage>,
 }
 
-/// Whether a run goes on.
+/// The status of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It is the agent's turn.
+    /// Waiting for the agent.
     Active,
-    /// It is a person's turn.
+    /// Waiting for a person.
     Waiting(Waiting),
-    /// It is complete.
+    /// Complete.
     Done,
-    /// A person has ended it.
+    /// Ended by a person.
     Aborted,
 }
 
-/// What a person is waited for.
+/// The reason why a run waits for a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Waiting {
-    /// A gate has failed as often as it may.
+    /// A gate has failed as often as its limit allows.
     Limit {
         /// The gate.
         gate: StepId,
-        /// What blocks it.
+        /// The items and checks that block.
         blocking: Vec<String>,
     },
-    /// A loop was gone through as often as it may.
+    /// A loop has reached its bound.
     Bound {
-        /// The step that bounds it.
+        /// The step with the bound.
         step: StepId,
-        /// The outcome that leads on in the loop; none if the step could not be carried out.
+        /// The outcome that continues the loop; none if the step could not be carried out.
         wanted: Option<Outcome>,
     },
-    /// Somebody has asked the user.
+    /// Questions to the user are open.
     Questions {
         /// The questions.
         questions: Vec<UserQuestion>,
     },
     /// A step could not be carried out.
     Error {
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
@@ -120,18 +121,18 @@ pub enum Waiting {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserQuestion {
-    /// Its name, by which it is answered.
+    /// The id that the answer refers to.
     pub id: String,
     /// The question.
     pub ask: String,
-    /// Two or three answers to choose from. Others are answers too.
+    /// Two or three suggested answers; any other answer is accepted as well.
     pub options: Vec<String>,
 }
 
-/// What the user has answered.
+/// The user's answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// The name of the question.
+    /// The id of the question.
     pub id: String,
     /// The question.
     pub ask: String,
@@ -139,10 +140,10 @@ pub struct Answer {
     pub answer: String,
 }
 
-/// What was recorded for one gate.
+/// The review for a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Review {
-    /// Which iteration this is; the first is 1.
+    /// The current iteration, starting at 1.
     pub iteration: u32,
     /// The items, in the order in which they were recorded.
     pub items: Vec<Item>,
@@ -152,129 +153,129 @@ pub struct Review {
     /// Earlier iterations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<Round>,
-    /// Whether the gate was passed; what comes then is a new review.
+    /// True once the gate was passed; the next visit starts a new review.
     #[serde(default)]
     pub passed: bool,
 }
 
-/// One iteration that was decided.
+/// A decided iteration of a review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Round {
-    /// Which.
+    /// The number of the iteration.
     pub iteration: u32,
-    /// Whether the gate was passed.
+    /// True if the gate was passed.
     pub passed: bool,
-    /// The items as they were.
+    /// The items at that time.
     pub items: Vec<Item>,
-    /// The checks as they were.
+    /// The checks at that time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checks: BTreeMap<String, CheckResult>,
 }
 
-/// One thing that a review looks at.
+/// An item of a review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Item {
-    /// Its name.
+    /// The id of the item.
     pub id: String,
-    /// What is looked at.
+    /// The part of the work that is reviewed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    /// What has to hold.
+    /// The condition that has to hold.
     pub check: String,
-    /// How bad it is if it does not.
+    /// The severity if the condition does not hold.
     pub severity: Severity,
-    /// What was found.
+    /// The verdict.
     pub status: ItemStatus,
     /// The evidence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub finding: String,
 }
 
-/// What was found about an item.
+/// The verdict on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ItemStatus {
-    /// Nothing yet.
+    /// No verdict yet.
     Todo,
-    /// It holds.
+    /// The condition holds.
     Pass,
-    /// It does not hold.
+    /// The condition does not hold.
     Fail,
 }
 
-/// The verdict of a declared check.
+/// The result of a declared check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckResult {
     /// The verdict.
     pub status: ItemStatus,
-    /// How it was come by.
+    /// The basis of the verdict.
     pub proof: Proof,
-    /// What was seen.
+    /// Observations.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// How a verdict was come by.
+/// The basis of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
-    /// Somebody says so.
+    /// A claim of an agent.
     Claim,
-    /// The engine's driver has run the command.
+    /// The driver of the engine ran the command.
     Run {
         /// The command.
         command: String,
-        /// How it ended; none if it was killed.
+        /// The exit code; none if the command was killed.
         exit_code: Option<i32>,
     },
 }
 
-/// What a person has decided.
+/// A person's decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
-    /// When: the turn.
+    /// The turn in which it was made.
     pub turn: u32,
-    /// Where.
+    /// The current step at that time.
     pub step: StepId,
-    /// What.
+    /// The choice.
     pub choice: String,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// Items that failed and were accepted as they are.
+    /// Failed items that were accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
 }
 
-/// One step that was left.
+/// A step that was left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Passage {
     /// The turn.
     pub turn: u32,
     /// The step.
     pub step: StepId,
-    /// How it ended; none if it could not be carried out.
+    /// The outcome; none if the step could not be carried out.
     pub outcome: Option<Outcome>,
-    /// Where the run went; `end` is the end.
+    /// The next step, or `end`.
     #[schemars(with = "String")]
     pub to: Target,
-    /// Whether a bound has decided it, and not what was reported.
+    /// True if a bound forced the outcome instead of the report.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub limited: bool,
-    /// Why the step could not be carried out, where that is how it ended.
+    /// The reason why the step could not be carried out, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The digest of what was reported, so that the same report again changes nothing.
+    /// The digest of the report, so that repeating the report has no effect.
     pub report: String,
 }
 
 impl State {
-    /// Which iteration a gate's review is in; the first is 1.
+    /// The current iteration of a gate's review, starting at 1.
     pub fn iteration(&self, gate: &StepId) -> u32 {
         self.reviews.get(gate).map_or(1, |review| review.iteration)
     }
 
-    /// How often the step that the run is at was entered.
+    /// The number of times the current step was entered.
     pub fn visit(&self) -> u32 {
         self.visits.get(&self.step).copied().unwrap_or(1)
     }
@@ -293,7 +294,6 @@ impl Default for Review {
 }
 
 impl ItemStatus {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             ItemStatus::Todo => "TODO",
@@ -302,7 +302,7 @@ impl ItemStatus {
         }
     }
 
-    /// Reads the word, in any case.
+    /// Parses a status, ignoring case.
     pub fn parse(word: &str) -> Option<Self> {
         [ItemStatus::Todo, ItemStatus::Pass, ItemStatus::Fail]
             .into_iter()
@@ -317,12 +317,10 @@ impl fmt::Display for ItemStatus {
 }
 
 impl RunId {
-    /// A name that was made elsewhere.
     pub fn new(id: impl Into<String>) -> Self {
         RunId(id.into())
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -335,12 +333,11 @@ impl fmt::Display for RunId {
 }
 
 impl Fingerprint {
-    /// The digest of the bytes of a workflow that was frozen.
+    /// Computes the digest of a frozen workflow.
     pub fn of(bytes: &[u8]) -> Self {
         Fingerprint(repertoire_skill::skill::Digest::of(bytes).to_string())
     }
 
-    /// The digest as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

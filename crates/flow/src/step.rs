@@ -1,5 +1,5 @@
-//! The step model: everything that an agent is told at one point of a run, with templates filled in and commands made.
-//! [`crate::render`] turns it into XML, text or JSON; it is the same in all three.
+//! The step model: the complete instructions for an agent at one point of a run, with templates rendered and commands
+//! built. [`crate::render`] turns it into XML, text or JSON; the content is the same in all three.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,103 +22,103 @@ pub use command::{Addressing, Command};
 pub use review::{FindingsView, GateView, ItemView, ReviewView};
 pub use stateless::{Flags, QrStatus, StatelessError, stateless};
 
-/// The version of the step model, in every rendering.
+/// The version of the step model, part of every rendering.
 pub const PROTOCOL: u32 = 1;
 
-/// One step, as an agent is told it.
+/// The instructions of a step for an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepView {
-    /// The version of this shape.
+    /// The version of this format.
     pub protocol: u32,
-    /// The workflow.
+    /// The name of the workflow.
     pub workflow: String,
-    /// The run; none in the stateless form.
+    /// The id of the run; none in the stateless form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// Whether the run goes on: `active`, `waiting`, `done` or `aborted`.
+    /// The status of the run: `active`, `waiting`, `done` or `aborted`.
     pub status: String,
-    /// The turn, which reports refer to.
+    /// The turn that reports refer to.
     pub turn: u32,
-    /// The number of the step, which starts at 1.
+    /// The number of the step, starting at 1.
     pub step: usize,
-    /// How many steps the workflow has.
+    /// The number of steps of the workflow.
     pub total: usize,
-    /// The step's name.
+    /// The id of the step.
     pub id: String,
-    /// What people read.
+    /// The title of the step.
     pub title: String,
     /// The title of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// Who does it, where it is not the agent that asks.
+    /// The role that does the step, if it is not the requesting agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// How often the step was entered.
+    /// The number of times the step was entered.
     pub iteration: u32,
-    /// What the gate says, on the step of a gate.
+    /// The verdict of the gate, on the step of a gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateView>,
-    /// What is reviewed, on a step of a review.
+    /// The review, on a step of a review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<ReviewView>,
-    /// What is to be repaired, on the step that a failed gate leads to.
+    /// The findings to repair, on the step that a failed gate leads to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub findings: Option<FindingsView>,
-    /// What the user has answered.
+    /// The user's answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answer>,
-    /// What to do.
+    /// The instructions.
     pub actions: Vec<ViewBlock>,
-    /// What has to be reported when the step is left.
+    /// The values to report when the step is left.
     pub report: ReportView,
-    /// What comes next.
+    /// The possible continuations.
     pub next: Next,
 }
 
-/// One part of what an agent is told, with nothing left to fill in.
+/// A block of instructions, with all templates rendered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ViewBlock {
-    /// Text.
+    /// Plain text.
     Text(String),
-    /// Where the run stands.
+    /// The state of the run.
     StateBanner(Banner),
-    /// What must not be done.
+    /// Actions that are forbidden.
     Forbidden(Vec<String>),
-    /// What the answer looks like.
+    /// The expected form of the answer.
     ExpectedOutput(ExpectedOutput),
-    /// What to do after which result.
+    /// The action for each result.
     Routing(Vec<Route>),
-    /// What the agent that asks for steps does after a review.
+    /// Instructions for the orchestrating agent after a review.
     PostQrRouting(PostReview),
     /// A text to work with.
     Resource(ResourceView),
-    /// Things to look for.
+    /// Problems to look for.
     DetectionQuestions(DetectionQuestions),
-    /// Things to make sure of.
+    /// Criteria to verify.
     VerificationChecklist(Vec<crate::workflow::ChecklistItem>),
-    /// An example of how it goes wrong.
+    /// An example of incorrect behaviour.
     IncorrectBehavior(IncorrectBehavior),
-    /// That the agent delegates.
+    /// The rule that the agent delegates the work.
     OrchestratorConstraint(String),
-    /// Why criteria come first.
+    /// The reason why criteria come first.
     FactoredVerification(String),
-    /// How to ask.
+    /// Guidance for asking open questions.
     OpenQuestions(String),
-    /// Which model does what.
+    /// The model for each kind of work.
     ModelSelection(ModelSelection),
     /// Work for sub-agents.
     Dispatch(DispatchView),
-    /// How a reviewer's answer ends.
+    /// The form in which a reviewer ends its answer.
     QrReport(ReportForm),
 }
 
 /// A text to work with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceView {
-    /// Its name.
+    /// The name of the resource.
     pub name: String,
-    /// What it is for.
+    /// The purpose of the resource.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub purpose: String,
     /// The text.
@@ -131,78 +131,78 @@ pub struct ResourceView {
 pub enum DispatchView {
     /// One sub-agent.
     Single(AgentView),
-    /// Several at once; all have to be started, and all waited for.
+    /// Several sub-agents at once; all have to be started, and all waited for.
     Parallel {
-        /// How.
+        /// Instructions for starting them.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         instruction: String,
-        /// What all of them are told.
+        /// Context that all of them get.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         shared: String,
         /// The sub-agents.
         agents: Vec<AgentView>,
     },
-    /// One of two, as the agent judges.
+    /// One of two dispatches, by the agent's judgement.
     Conditional {
         /// The condition.
         condition: String,
-        /// If it holds.
+        /// The dispatch if the condition holds.
         then: Box<DispatchView>,
-        /// If not.
+        /// The dispatch if it does not.
         #[serde(default, rename = "else", skip_serializing_if = "Option::is_none")]
         otherwise: Option<Box<DispatchView>>,
     },
-    /// None, because there is nothing to hand out.
+    /// No sub-agent, because there is no work to dispatch.
     None {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// What one sub-agent is told.
+/// The brief of a sub-agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentView {
-    /// Its name among several.
+    /// The id among several sub-agents.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
     /// The role.
     pub agent: String,
-    /// The model, where it matters.
+    /// The model, if a particular one is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The task.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
-    /// Facts that are handed over, where there is no workflow that takes them.
+    /// Facts for the sub-agent, unless it has a workflow with parameters for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<(String, String)>,
-    /// How the sub-agent starts its workflow, which is the first thing that it does.
+    /// The command that starts the sub-agent's workflow, to be run before anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
-    /// The files that it may change.
+    /// The files it may change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// What it gives back.
+    /// A description of what it returns.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub returns: String,
-    /// How long that may be, in tokens.
+    /// The maximum length of its answer, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_tokens_max: Option<u32>,
 }
 
-/// What has to be reported when the step is left.
+/// The values to report when a step is left.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportView {
-    /// Parameters.
+    /// Parameters to set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<SetView>,
-    /// What is handed over.
+    /// A description of the output to hand over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// How sure the agent has to be for the run to go on, where it says so itself.
+    /// The confidence needed for the run to continue, if the agent reports it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<String>,
-    /// Questions of fact: name, question, possible answers.
+    /// Questions of fact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<FactView>,
 }
@@ -210,11 +210,11 @@ pub struct ReportView {
 /// A parameter that a step sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SetView {
-    /// Its name.
+    /// The name of the parameter.
     pub name: String,
-    /// What it takes.
+    /// A description of the values it accepts.
     pub takes: String,
-    /// What it means.
+    /// The meaning of the parameter.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
@@ -222,7 +222,7 @@ pub struct SetView {
 /// A question of fact.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FactView {
-    /// Its name.
+    /// The id of the question.
     pub id: String,
     /// The question.
     pub ask: String,
@@ -230,90 +230,84 @@ pub struct FactView {
     pub answers: Vec<String>,
 }
 
-/// What comes next.
+/// The continuation of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
-    /// Nothing: the run is over.
+    /// The run is over.
     Complete {
-        /// What to do now.
+        /// Closing instructions.
         message: String,
     },
-    /// One way, or one of several by outcome.
+    /// One way to continue, or several by outcome.
     Ways {
-        /// The ways.
+        /// The ways to continue.
         ways: Vec<Way>,
-        /// If the step cannot be carried out.
+        /// The command to run if the step cannot be carried out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         on_error: Option<Command>,
     },
-    /// The gate cannot decide yet: something has to be recorded first.
+    /// The gate cannot decide yet: items or checks have to be recorded first.
     Record {
-        /// What.
+        /// Instructions for recording.
         message: String,
     },
     /// A person has to decide.
     Person {
-        /// What about.
+        /// The subject of the decision.
         about: String,
-        /// What can be chosen, and what each means.
+        /// The choices and their meanings.
         choices: Vec<ChoiceView>,
-        /// What is asked.
+        /// The open questions.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         questions: Vec<UserQuestion>,
-        /// How the answers are given.
+        /// The command that gives the answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<Command>,
     },
 }
 
-/// One way on.
+/// A way to continue after a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Way {
-    /// The outcome; none where the engine finds it.
+    /// The outcome; none if the engine computes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// When it is right.
+    /// The condition for this outcome.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub when: String,
-    /// The number of the step that it leads to; none if it ends the workflow, or if that is not known yet.
+    /// The number of the next step; none if the workflow ends, or if the step is not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<usize>,
-    /// The title of that step.
+    /// The title of the next step.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// What to run.
+    /// The command to run.
     pub command: Command,
 }
 
-/// What a person can choose.
+/// A choice that a person has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChoiceView {
-    /// The word for it.
+    /// The keyword.
     pub choice: String,
-    /// What it means.
+    /// The meaning.
     pub meaning: String,
-    /// What to run.
+    /// The command to run.
     pub command: Command,
 }
 
-/// A step cannot be shown.
+/// The reason why a step cannot be shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
-    /// The run is at a step that the workflow has not.
+    /// The current step of the run does not exist in the workflow.
     #[error("the workflow has no step `{0}`")]
     NoSuchStep(String),
-    /// A text cannot be filled in.
     #[error("step `{step}`: {error}")]
-    Template {
-        /// The step.
-        step: String,
-        /// Why.
-        error: TemplateError,
-    },
+    Template { step: String, error: TemplateError },
 }
 
-/// What an agent is told at this point of a run.
+/// Builds the instructions for an agent at the current point of a run.
 pub fn view(
     checked: &Checked,
     state: &State,
@@ -335,9 +329,10 @@ fn build(
     let scope = Scope::new(state);
     let is_active = state.status == Status::Active;
     let phase = step.phase.as_ref().and_then(|id| workflow.phases.get(id)).cloned();
-    let actions = match is_active {
-        true => blocks::show(checked, state, step, &scope, addressing)?,
-        false => Vec::new(),
+    let actions = if is_active {
+        blocks::show(checked, state, step, &scope, addressing)?
+    } else {
+        Vec::new()
     };
     Ok(StepView {
         protocol: PROTOCOL,
@@ -359,10 +354,7 @@ fn build(
             }
             Status::Waiting(_) | Status::Done | Status::Aborted => None,
         },
-        findings: match is_active {
-            true => review::findings(checked, state, step),
-            false => None,
-        },
+        findings: if is_active { review::findings(checked, state, step) } else { None },
         answers: state.answers.clone(),
         actions,
         report: next::report(workflow, step),

@@ -1,7 +1,7 @@
-//! Templates: the texts of a workflow, filled in from parameters and state, and conditions over the same.
+//! Templates: texts of a workflow, filled in from parameters and state, and conditions over the same values.
 //!
-//! They see nothing else: no files, no environment, no clock. What they may cost is bounded, and what could build text out
-//! of text without end is refused (see `plain`).
+//! Templates have no access to files, the environment or the clock. Their cost is bounded, and constructs that could
+//! build unlimited text out of text are refused (see `plain`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -20,17 +20,16 @@ mod plain;
 #[cfg(test)]
 mod tests;
 
-/// A template that cannot be filled in.
+/// The reason why a template cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TemplateError {
-    /// What is wrong.
     pub message: String,
-    /// The line in the text, which starts at 1.
+    /// The line in the template, starting at 1.
     pub line: Option<usize>,
 }
 
-/// What templates see, and how much they may still write: all texts of one step together have a cap.
+/// The values visible to templates, and the number of bytes they may still write: all texts of a step share one limit.
 #[derive(Clone, Debug)]
 pub struct Scope {
     names: Value,
@@ -38,12 +37,12 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Parameters by their names, and `state`.
+    /// Creates a scope with all parameters by name, and `state`.
     pub fn new(state: &State) -> Self {
         Scope::with(state, |_| true)
     }
 
-    /// Only what these texts name, which is less work than everything: a run may have handed over much.
+    /// Creates a scope with only the values these texts mention, which is cheaper if a run has large outputs.
     pub(crate) fn for_texts<'a>(
         state: &State,
         texts: impl Iterator<Item = &'a str> + Clone,
@@ -52,7 +51,7 @@ impl Scope {
     }
 
     fn with(state: &State, is_named: impl Fn(&str) -> bool) -> Self {
-        // All or none: a text may ask how many there are.
+        // All or none, because a template may ask for their number.
         let (outputs, answers) = (is_named("outputs"), is_named("answers"));
         let outputs: BTreeMap<&str, &str> = state
             .outputs
@@ -87,7 +86,7 @@ impl Scope {
         Scope { names, left: Arc::new(AtomicUsize::new(STEP_BYTES_MAX)) }
     }
 
-    /// The same scope with `item` as one entry of a list; what is left to write is shared.
+    /// The same scope with `item` set to an entry of a list; the byte limit is shared.
     #[must_use]
     pub fn and_item(&self, item: &serde_json::Value) -> Self {
         let item = Value::from(Serde(item));
@@ -106,7 +105,7 @@ impl Scope {
     }
 }
 
-/// Fills in a text.
+/// Renders a text.
 pub fn fill(text: &str, scope: &Scope) -> Result<String, TemplateError> {
     if !text.contains('{') {
         scope.take(text.len())?;
@@ -127,7 +126,7 @@ pub fn fill(text: &str, scope: &Scope) -> Result<String, TemplateError> {
     String::from_utf8(out.0).map_err(|_| TemplateError::plain("the result is not UTF-8"))
 }
 
-/// The names of a text that have no value here, which is what is wrong in most cases.
+/// The names in a text that have no value, which is the most common error.
 fn missing(names: impl IntoIterator<Item = String>, scope: &Scope) -> Vec<String> {
     let has_value = |name: &str| {
         let mut parts = name.split('.');
@@ -140,14 +139,14 @@ fn missing(names: impl IntoIterator<Item = String>, scope: &Scope) -> Vec<String
     missing
 }
 
-/// Whether a condition holds.
+/// Evaluates a condition.
 pub fn holds(expression: &str, scope: &Scope) -> Result<bool, TemplateError> {
     plain::expression(expression)?;
     let value = environment().compile_expression(expression)?.eval(scope.names.clone())?;
     Ok(value.is_true())
 }
 
-/// The names that a text uses, with their parts: `task`, `state.outputs.scope`.
+/// The names that a text uses, as paths: `task`, `state.outputs.scope`.
 pub fn names_in_text(text: &str) -> Result<BTreeSet<String>, TemplateError> {
     if !text.contains('{') {
         return Ok(BTreeSet::new());
@@ -180,16 +179,13 @@ fn environment() -> &'static Environment<'static> {
         env.add_filter("length", |value: &Value| value.len());
         env.add_filter("join", join);
         env.add_filter("default", |value: &Value, other: Value| {
-            match value.is_undefined() || value.is_none() {
-                true => other,
-                false => value.clone(),
-            }
+            if value.is_undefined() || value.is_none() { other } else { value.clone() }
         });
         env
     })
 }
 
-/// The entries of a list beside each other, with a text between them; not more than a template may give.
+/// The `join` filter, limited to [`TEMPLATE_BYTES_MAX`].
 fn join(list: &Value, between: Option<&str>) -> Result<String, minijinja::Error> {
     let bad = |said: String| minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, said);
     if !matches!(list.kind(), ValueKind::Seq | ValueKind::Iterable) {
@@ -216,7 +212,7 @@ impl TemplateError {
 
 impl From<minijinja::Error> for TemplateError {
     fn from(error: minijinja::Error) -> Self {
-        // Its own display ends with the place, which we give ourselves.
+        // Its own `Display` appends the location, which we report separately.
         let message = match error.detail() {
             Some(detail) => format!("{}: {detail}", error.kind()),
             None => error.kind().to_string(),

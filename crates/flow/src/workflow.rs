@@ -1,8 +1,8 @@
-//! What a workflow is: steps, what each of them tells an agent, and where each outcome leads.
+//! The workflow model: steps, the instructions of each, and where each outcome leads.
 //!
-//! The types are the file format: [`crate::file`] reads a `workflow.yaml` into them, its JSON Schema is made from
-//! them, and a workflow that is built in Rust is built of them. Text in a workflow is a template over parameters and
-//! state (see [`crate::template`]).
+//! The types are the file format: [`crate::file`] reads a `workflow.yaml` into them, its JSON Schema is generated from
+//! them, and workflows built in Rust use them directly. Texts in a workflow are templates over parameters and state
+//! (see [`crate::template`]).
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -37,7 +37,7 @@ pub use routing::{Routing, Target};
 /// The version of the file format that this crate reads and writes.
 pub const FORMAT: u32 = 1;
 
-/// A graph of steps, as data.
+/// A workflow: a graph of steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workflow {
@@ -47,13 +47,13 @@ pub struct Workflow {
     /// The name; by default that of the skill whose folder the file is in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What it is for, in one sentence; by default the skill's description.
+    /// The purpose, in one sentence; by default the skill's description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What can be set when a run starts, or by a step that `sets` it.
+    /// Values that are set when a run starts, or by a step that `sets` them.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub parameters: IndexMap<String, Arg>,
-    /// Roles of sub-agents besides the five that everybody knows.
+    /// Roles of sub-agents besides the five built-in ones: name and description.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub roles: IndexMap<String, String>,
     /// Named stretches of the workflow, in order: id and title.
@@ -65,13 +65,13 @@ pub struct Workflow {
     /// Texts of conventions by name; filled in from the skill's `conventions/` folder, or the pack's.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub conventions: IndexMap<String, String>,
-    /// Checks with a verdict of their own (tests, lint, build), which gates may demand.
+    /// Checks with a verdict of their own (tests, lint, build), which gates may require.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub checks: IndexMap<String, Check>,
     /// The first step; by default the first in the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<StepId>,
-    /// The steps. Their numbers, which start at 1, are their places in this list.
+    /// The steps. Their numbers are their positions in this list, starting at 1.
     pub steps: Vec<StepDef>,
 }
 
@@ -79,48 +79,48 @@ fn format() -> u32 {
     FORMAT
 }
 
-/// The name of a step: lower-case letters, digits, `-` and `_`.
+/// The id of a step: lower-case letters, digits, `-` and `_`.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
 pub struct StepId(String);
 
-/// One step.
+/// A step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepDef {
-    /// Its name, which edges refer to.
+    /// The id that edges refer to.
     pub id: StepId,
-    /// What people read.
+    /// The title shown to people.
     pub title: String,
-    /// The phase that it belongs to.
+    /// The phase the step belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// Who does it, where it is not the agent that asks for steps.
+    /// The role that does the step, if it is not the agent that requests steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<AgentRole>,
-    /// What the agent is told: texts and typed blocks.
+    /// The instructions for the agent: texts and typed blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Block>,
     /// Parameters that the agent reports when it leaves the step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<String>,
-    /// What the agent hands over as the step's output; asked for, and needed to go on, if this is given.
+    /// A description of the step's output. If set, the agent has to report an output to leave the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// How the outcome is found.
+    /// The way the outcome is determined.
     #[serde(default, skip_serializing_if = "Decide::is_reported")]
     pub decide: Decide,
-    /// The outcomes that the agent may report, and when each is right; by default those that `next` names.
+    /// The outcomes that the agent may report, and when each applies; by default those that `next` names.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub outcomes: IndexMap<Outcome, String>,
-    /// How often the step may be gone through before the run has to take another way.
+    /// The number of times the step may be entered before the run has to take another edge.
     #[serde(default, rename = "loop", skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-    /// Where the outcomes lead.
+    /// The step that each outcome leads to.
     pub next: Routing,
-    /// Where the run goes if the step could not be carried out; by default it stops for a person.
+    /// The next step if this one could not be carried out; by default the run stops for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<StepId>,
 }
@@ -135,34 +135,35 @@ pub struct Resource {
     /// The text itself, instead of a file; filled in when the file is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What the agent needs it for.
+    /// The purpose, for the agent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub purpose: String,
 }
 
-/// A check whose verdict is never softened.
+/// A check that a gate requires, whatever its schedule says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// The command, as a template. Where it gives one, only a run of it by the engine counts; where it is empty, what the
-    /// agent records counts.
+    /// The command, as a template. If it is not empty, only a run of it by the engine counts; otherwise the verdict
+    /// that the agent records counts.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// A file of the project, as a template, that has to be there and not be empty. The engine looks itself; no command is
-    /// run.
+    /// A file of the project, as a template, that has to exist and not be empty. The engine checks this itself,
+    /// without running a command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
-    /// A plan file of the project, as a template, that `rep plan check` has to accept. The engine looks itself; no command is
-    /// run.
+    /// A plan file of the project, as a template, that `rep plan check` has to accept. The engine checks this itself,
+    /// without running a command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub plan: String,
-    /// What it shows.
+    /// A description of what the check proves.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
 
 impl Check {
-    /// The command, or the words for what the engine looks at, as a template. Empty if only the agent can say.
+    /// The command, or an equivalent command for a built-in check, as a template. Empty if only the agent can give a
+    /// verdict.
     pub fn told(&self) -> String {
         match (self.command.is_empty(), self.file.is_empty(), self.plan.is_empty()) {
             (false, _, _) => self.command.clone(),
@@ -172,12 +173,12 @@ impl Check {
         }
     }
 
-    /// Whether the engine looks itself, without running a command.
+    /// Returns true if the engine checks this itself, without running a command.
     pub fn is_built_in(&self) -> bool {
         self.command.is_empty() && !(self.file.is_empty() && self.plan.is_empty())
     }
 
-    /// The path that the engine looks at, as a template.
+    /// The path that a built-in check looks at, as a template.
     pub fn path(&self) -> &str {
         if self.file.is_empty() { &self.plan } else { &self.file }
     }
@@ -203,29 +204,29 @@ impl Default for Workflow {
 }
 
 impl Workflow {
-    /// The step that a run starts with.
+    /// The id of the first step of a run.
     pub fn entry(&self) -> Option<&StepId> {
         self.entry.as_ref().or_else(|| self.steps.first().map(|step| &step.id))
     }
 
-    /// A step by its name.
+    /// Returns the step with this id.
     pub fn step(&self, id: &StepId) -> Option<&StepDef> {
         self.steps.iter().find(|step| step.id == *id)
     }
 
-    /// The number of a step, which starts at 1.
+    /// Returns the number of a step, starting at 1.
     pub fn number(&self, id: &StepId) -> Option<usize> {
         self.steps.iter().position(|step| step.id == *id).map(|at| at + 1)
     }
 
-    /// The gates, with the steps that they are.
+    /// The gates with their steps.
     pub fn gates(&self) -> impl Iterator<Item = (&StepDef, &Gate)> {
         self.steps.iter().filter_map(|step| Some((step, step.decide.as_gate()?)))
     }
 }
 
 impl StepDef {
-    /// A step that only has a name and a title, and ends the workflow: the start of one that is built in Rust.
+    /// Creates a step with only an id and a title, which ends the workflow.
     pub fn new(id: impl Into<StepId>, title: impl Into<String>) -> Self {
         StepDef {
             id: id.into(),
@@ -243,21 +244,21 @@ impl StepDef {
         }
     }
 
-    /// Adds what the agent is told.
+    /// Adds a block of instructions.
     #[must_use]
     pub fn action(mut self, block: impl Into<Block>) -> Self {
         self.actions.push(block.into());
         self
     }
 
-    /// Says where the outcomes lead.
+    /// Sets where the outcomes lead.
     #[must_use]
     pub fn next(mut self, next: impl Into<Routing>) -> Self {
         self.next = next.into();
         self
     }
 
-    /// Every outcome that the step can end with, in the order in which they are shown.
+    /// All outcomes of the step, in display order.
     pub fn possible_outcomes(&self) -> Vec<Outcome> {
         match &self.decide {
             Decide::Reported if !self.outcomes.is_empty() => {
@@ -280,7 +281,6 @@ impl StepDef {
 }
 
 impl StepId {
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -2,80 +2,81 @@
 
 use std::time::Duration;
 
-/// The oldest git that will do: `merge-tree` without a checkout, paths from a file, and locks with a reason.
+/// Minimum git version: needs `merge-tree --write-tree`, `--pathspec-from-file`, and worktree locks
+/// with a reason.
 pub const GIT_VERSION_MIN: (u32, u32) = (2, 41);
 
-/// How long a call of git may take: a checkout of a large repository does.
+/// Timeout of a git call. Long, since a checkout of a large repository takes minutes.
 pub const GIT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// Longest time that git may take to read configuration.
+/// Timeout of a git call that reads configuration.
 pub const GIT_CONFIG_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long git has to end after it was asked to.
+/// Time between SIGTERM and SIGKILL for git.
 pub const GIT_GRACE: Duration = Duration::from_secs(5);
 
-/// Most of what git says that is read.
+/// Maximum number of bytes read from git's standard output.
 pub const GIT_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Most of git's complaints that go into an error.
+/// Maximum number of bytes of git's standard error in an error message.
 pub const GIT_SAID_BYTES_MAX: usize = 2 * 1024;
 
-/// The largest index that is searched for submodules; git is asked about a larger one.
+/// Maximum size of an index that is searched for submodules; for a larger one, git lists them.
 pub const GIT_INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// The largest list of repositories that another one borrows objects from.
+/// Maximum size of `objects/info/alternates`.
 pub const GIT_ALTERNATES_BYTES_MAX: u64 = 64 * 1024;
 
-/// The maximum number of repositories that another one borrows objects from.
+/// Maximum number of repositories that a repository borrows objects from.
 pub const GIT_ALTERNATES_MAX: usize = 16;
 
-/// The largest list of commits whose history was not fetched.
+/// Maximum size of the `shallow` file, which lists commits whose parents were not fetched.
 pub const GIT_SHALLOW_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// How often a change to the configuration is tried while another process makes one.
+/// Maximum number of attempts to change the configuration while another process holds its lock.
 pub const GIT_CONFIG_TRIES: u32 = 40;
 
-/// How long it waits in between.
+/// Pause between these attempts.
 pub const GIT_CONFIG_POLL: Duration = Duration::from_millis(50);
 
-/// Most commits of a log.
+/// Maximum number of commits returned by `git log`.
 pub const LOG_COMMITS_MAX: usize = 10_000;
 
-/// Most characters of a run's name in the name of its branch.
+/// Maximum number of characters of a run's name in the name of its branch.
 pub const WORKTREE_NAME_CHARS_MAX: usize = 40;
 
-/// How long a change to worktrees waits for another one: a checkout may take its time.
+/// Timeout for the worktree lock. Long, since its holder may be checking out a large repository.
 pub const WORKTREE_LOCK_WAIT: Duration = Duration::from_secs(10 * 60);
 
-/// How long processes of a former owner have to leave a worktree before taking it over fails.
+/// Timeout for a former owner's processes to leave a worktree; after that, a takeover fails.
 pub const WORKTREE_FREE_WAIT: Duration = Duration::from_secs(3);
 
-/// How often it looks.
+/// Interval between attempts to take the worktree lock.
 pub const WORKTREE_LOCK_POLL: Duration = Duration::from_millis(20);
 
-/// How long a git that works in a worktree has to end before it is in the way.
+/// Timeout for a git process in a worktree to end.
 pub const AT_WORK_WAIT: Duration = Duration::from_secs(2);
 
-/// How often it is looked for.
+/// Interval between checks for such a git process.
 pub const AT_WORK_POLL: Duration = Duration::from_millis(50);
 
-/// Largest file that says whose a worktree is, or where.
+/// Maximum size of a worktree's owner file, and of its `gitdir` file.
 pub const OWNER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Largest log of what was checked out that is read.
+/// Maximum size of the reflog of `HEAD`.
 pub const REFLOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Most names that are tried for what is moved aside or rescued.
+/// Maximum number of names tried for a folder that is moved aside or a rescue branch.
 pub const ASIDE_NAMES_MAX: usize = 100;
 
-/// Most repositories within a worktree that are opened up after a step.
+/// Maximum number of nested repositories whose git folder is moved out of a worktree after a step.
 pub const NESTED_REPOSITORIES_MAX: usize = 20;
 
-/// Largest file that is copied into a new worktree.
+/// Maximum size of a file copied into a new worktree.
 pub const COPY_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Most bytes that are copied into a new worktree.
+/// Maximum number of bytes copied into a new worktree.
 pub const COPY_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Most files that are copied into a new worktree.
+/// Maximum number of files copied into a new worktree.
 pub const COPY_FILES_MAX: usize = 1_000;

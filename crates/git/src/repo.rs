@@ -1,15 +1,18 @@
-//! git, through its command line, in one place.
+//! The git command line, called from one place.
 //!
-//! A repository can name programs that git runs, and an agent, an archive or a contributor may have written it. So every call
-//! runs inside the sandbox, with the repository, without network and without secrets (`git/walls.rs`). Hooks, the file system
-//! monitor, external diffs, text conversion, signing, pagers, editors and credential helpers are off besides, git does not
-//! look into repositories inside of the repository, and every call is told where the repository is (`git/place.rs`). Filters and
-//! merge drivers run, inside the walls: a repository that keeps its large files elsewhere cannot be read without them. Where
-//! there is no sandbox, only those of the user's own configuration run (`git/surroundings.rs`).
+//! A repository can name programs that git runs, and its configuration may have been written by an
+//! agent, an archive or a contributor. So every call runs inside the sandbox with access to the
+//! repository, without network and without secrets. Hooks, the file system monitor, external diffs,
+//! text conversion, signing, pagers, editors and credential helpers are disabled as well, git does
+//! not enter nested repositories, and every call gets the location of the repository explicitly.
+//! Filters and merge drivers do run, inside the sandbox: a repository that uses Git LFS cannot be
+//! read without them. Without a sandbox, only filters and drivers from the user's own configuration
+//! run.
 //!
-//! Hooks are off for the engine's calls only: its commits are checkpoints on a branch of the run's own, and must not fail
-//! because of a formatter. What a hook would check belongs into the declared checks; [`Git::hooks_left_out`] names the
-//! hooks, so that nobody has to guess. An agent's own git commands are not run here.
+//! Hooks are disabled for the engine's calls only: its commits are checkpoints on the run's own
+//! branch, and must not fail because of a formatter. What a hook would verify belongs into the
+//! declared checks; [`Git::hooks_left_out`] lists the skipped hooks. An agent's own git commands do
+//! not go through this module.
 
 use std::sync::{Arc, OnceLock};
 
@@ -53,30 +56,29 @@ pub use self::tree::PATHS_PER_CALL;
 pub use self::tree::{Attribute, Mode, Name, TreeChange, TreeEntry};
 use self::walls::Scratch;
 
-/// The name of an object: a commit, mostly.
+/// The full name of a git object, in most cases a commit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Oid(String);
 
-/// The name of a tree: the same files have the same one, whoever wrote them and when.
+/// The object name of a tree. Equal files have the same tree, whatever their authors and times.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TreeId(pub Oid);
 
 impl Oid {
-    /// The name as git writes it in full.
+    /// Parses a full object name: 40 (SHA-1) or 64 (SHA-256) lower-case hexadecimal digits.
     pub fn parse(text: &str) -> Option<Oid> {
         let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let whole = matches!(text.len(), 40 | 64) && text.bytes().all(hex);
         whole.then(|| Oid(text.to_owned()))
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its beginning, for people.
+    /// The first 10 digits, for display.
     pub fn short(&self) -> &str {
         &self.0[..10]
     }
@@ -106,7 +108,8 @@ impl From<Oid> for String {
 #[derive(Clone, Debug)]
 pub struct Git {
     dir: Utf8PathBuf,
-    /// The folders of the repository, if they are not to be looked for.
+    /// The folders of the repository if they are known; otherwise they are searched for in each
+    /// call.
     place: Option<Arc<Place>>,
     environment: Arc<[(String, String)]>,
     sandbox: Probed,
@@ -116,7 +119,8 @@ pub struct Git {
 }
 
 impl Git {
-    /// git in a folder, with an environment (`PATH` and `HOME` matter) and the sandbox that confines it. Nothing is run yet.
+    /// Creates a handle on the repository around `dir`, with an environment (`PATH` and `HOME`
+    /// matter) and the sandbox that confines git. Runs nothing yet.
     pub fn new(
         dir: impl Into<Utf8PathBuf>,
         environment: Vec<(String, String)>,
@@ -135,13 +139,14 @@ impl Git {
         }
     }
 
-    /// The same git in another folder.
+    /// The same configuration for another folder.
     #[must_use]
     pub fn in_dir(&self, dir: impl Into<Utf8PathBuf>) -> Git {
         Git { dir: dir.into(), place: None, surroundings: Arc::default(), ..self.clone() }
     }
 
-    /// The same git in a worktree whose git folder is known: no file in the worktree can lead it elsewhere.
+    /// The same configuration for a worktree whose git folder is known, so that no file in the
+    /// worktree can redirect git.
     #[must_use]
     pub fn in_worktree(
         &self,
@@ -158,7 +163,7 @@ impl Git {
         Git { place: Some(Arc::new(place)), ..self.in_dir(dir) }
     }
 
-    /// The folder it runs in.
+    /// The folder in which git runs.
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }
@@ -169,7 +174,7 @@ impl Git {
         top.ok_or_else(|| GitError::NotARepository { dir: self.dir.clone() })
     }
 
-    /// The folder that all checkouts of the repository share.
+    /// The git folder that all checkouts of the repository share.
     pub async fn common_dir(&self) -> Result<Utf8PathBuf, GitError> {
         Ok(self.place()?.common_dir.clone())
     }
@@ -187,7 +192,7 @@ impl Git {
         }
     }
 
-    /// The branch that is checked out; `None` if none is.
+    /// The branch that is checked out; `None` for a detached `HEAD`.
     pub async fn branch(&self) -> Result<Option<String>, GitError> {
         let answer = self.any(&["symbolic-ref", "--quiet", "HEAD"]).await?;
         match answer.code {
@@ -197,13 +202,13 @@ impl Git {
         }
     }
 
-    /// The commit that a branch, a tag or another expression stands for.
+    /// Resolves a branch, a tag or another revision expression to a commit.
     pub async fn resolve(&self, revision: &str) -> Result<Oid, GitError> {
         let found = self.find(revision).await?;
         found.ok_or_else(|| GitError::NoSuchRevision { revision: revision.to_owned() })
     }
 
-    /// As [`Git::resolve`]; `None` if there is none.
+    /// Like [`Git::resolve`], but returns `None` if there is no such commit.
     pub async fn find(&self, revision: &str) -> Result<Option<Oid>, GitError> {
         let commit = format!("{revision}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
@@ -211,39 +216,38 @@ impl Git {
         match answer.code {
             0 => answer.oid().map(Some),
             1 => Ok(None),
-            // A text that is no expression at all.
+            // Not a valid revision expression.
             128 if answer.stderr().contains("Needed a single revision") => Ok(None),
             _ => Err(answer.failed()),
         }
     }
 
-    /// The commit that a branch is at; `None` if there is no such branch.
+    /// The commit of a branch; `None` if there is no such branch.
     pub async fn branch_tip(&self, branch: &str) -> Result<Option<Oid>, GitError> {
         self.find(&format!("refs/heads/{branch}")).await
     }
 
-    /// Whether there is such a branch.
+    /// Returns true if the branch exists.
     pub async fn branch_exists(&self, branch: &str) -> Result<bool, GitError> {
         let name = format!("refs/heads/{branch}");
         self.yes(&["show-ref", "--verify", "--quiet", &name]).await
     }
 
-    /// Refuses what git does not take as the name of a branch.
+    /// Returns an error if git does not accept the name for a branch.
     pub async fn check_branch_name(&self, branch: &str) -> Result<(), GitError> {
         let name = format!("refs/heads/{branch}");
         let fine = !branch.starts_with('-') && self.yes(&["check-ref-format", &name]).await?;
-        match fine {
-            true => Ok(()),
-            false => Err(GitError::BadBranchName { branch: branch.to_owned() }),
-        }
+        if fine { Ok(()) } else { Err(GitError::BadBranchName { branch: branch.to_owned() }) }
     }
 
-    /// Deletes a branch, merged or not, unless it is checked out somewhere. The commits stay for a while.
+    /// Deletes a branch, merged or not, unless it is checked out somewhere. Its commits stay until
+    /// git's garbage collection.
     pub async fn delete_branch(&self, branch: &str) -> Result<(), GitError> {
         self.ok(&["branch", "--delete", "--force", "--quiet", "--", branch]).await.map(drop)
     }
 
-    /// Makes a branch, or moves it. `from` is where it has to be now: `None` if it must not be there.
+    /// Creates or moves a branch. `from` is the commit that it must be at now; `None` if the branch
+    /// must not exist.
     pub async fn set_branch(
         &self,
         branch: &str,
@@ -258,12 +262,12 @@ impl Git {
         self.ok(&args).await.map(drop)
     }
 
-    /// Whether the first commit is reached from the second one.
+    /// Returns true if `older` is reachable from `newer`.
     pub async fn is_ancestor(&self, older: &Oid, newer: &Oid) -> Result<bool, GitError> {
         self.yes(&["merge-base", "--is-ancestor", older.as_str(), newer.as_str()]).await
     }
 
-    /// The best common ancestor; `None` if they have none.
+    /// The best common ancestor; `None` if the histories are unrelated.
     pub async fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
         let answer = self.any(&["merge-base", one.as_str(), other.as_str()]).await?;
         match answer.code {
@@ -273,15 +277,16 @@ impl Git {
         }
     }
 
-    /// Makes a worktree in a folder that is empty or does not exist yet. Its files are checked out by a call of their own,
-    /// since filters run then, and the call that makes the worktree may write the configuration.
+    /// Creates a worktree in a folder that is empty or does not exist yet. The files are checked
+    /// out in a second call: creating the worktree needs write access to the configuration, and a
+    /// checkout runs filters, which must not have that access.
     pub async fn add_worktree(
         &self,
         options: &[&str],
         dir: &Utf8Path,
         commit: &str,
     ) -> Result<(), GitError> {
-        // The sandbox opens the folder for git, so it has to be there.
+        // The sandbox can only grant access to an existing folder.
         let io = |source| GitError::Io { path: dir.to_owned(), source };
         std::fs::create_dir_all(dir).map_err(io)?;
         let mut args = vec!["worktree", "add", "--quiet", "--no-checkout"];
@@ -291,12 +296,13 @@ impl Git {
         self.in_dir(dir).ok(&["reset", "--hard", "--quiet"]).await.map(drop)
     }
 
-    /// Makes files and index those of a commit. Changes to tracked files are lost, untracked ones stay.
+    /// Resets index and tracked files to a commit. Changes to tracked files are lost, untracked
+    /// files stay.
     pub async fn reset_hard(&self, oid: &Oid) -> Result<(), GitError> {
         self.ok(&["reset", "--hard", "--quiet", oid.as_str()]).await.map(drop)
     }
 
-    /// A value of the repository's own configuration.
+    /// A value of the repository's own configuration (`--local`).
     pub async fn setting(&self, key: &str) -> Result<Option<String>, GitError> {
         let answer = self.any(&["config", "--local", "--get", "--null", key]).await?;
         match answer.code {
@@ -306,7 +312,8 @@ impl Git {
         }
     }
 
-    /// Sets a value of the repository's own configuration. git does not wait for others who do so; this does.
+    /// Sets a value of the repository's own configuration. Unlike git, retries while another
+    /// process holds the lock.
     pub async fn set_setting(&self, key: &str, value: &str) -> Result<(), GitError> {
         let args = ["config", "--local", "--replace-all", key, value];
         for _ in 1..GIT_CONFIG_TRIES {
@@ -318,15 +325,15 @@ impl Git {
         self.ok(&args).await.map(drop)
     }
 
-    /// The hooks of the repository that a commit would run, had the engine not made it.
+    /// The commit hooks of the repository that the engine's commits skip.
     pub async fn hooks_left_out(&self) -> Result<Vec<String>, GitError> {
         let place = self.place()?;
         let folder = match self.surroundings(&place).await?.value("core.hookspath") {
             Some(path) => self.top().await?.join(path),
             None => place.common_dir.join("hooks"),
         };
-        let there = |hook: &&&str| folder.join(hook).is_file();
-        Ok(COMMIT_HOOKS.iter().filter(there).map(|hook| (*hook).to_owned()).collect())
+        let hooks = COMMIT_HOOKS.iter().filter(|hook| folder.join(hook).is_file());
+        Ok(hooks.map(|hook| (*hook).to_owned()).collect())
     }
 }
 

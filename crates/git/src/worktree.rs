@@ -1,12 +1,13 @@
-//! A worktree for each run, owned by whoever holds the run's lease.
+//! A git worktree for each run, owned by the worker that holds the run's lease.
 //!
-//! A worktree is made once, and taken up again by whoever comes later: what a crash left is repaired, and told. Nothing
-//! that is not committed is lost by that: it is committed on a rescue branch first. While a run is unfinished its worktree
-//! is locked, so that git's own clearing up leaves it alone.
+//! A worktree is created once and adopted again by later workers: damage from a crash is repaired
+//! and reported. Uncommitted work is never lost in a repair: it is committed to a rescue branch
+//! first. While a run is unfinished, its worktree is locked, so that `git worktree prune` leaves it
+//! alone.
 //!
-//! Which run a worktree belongs to is written in its git folder, with a token that only grows: a worker whose lease has
-//! gone to another one is refused. The branch remembers its run as well, in the repository's configuration, in case the
-//! git folder is lost.
+//! The worktree's git folder records the run that owns it, with a fencing token that only grows: a
+//! worker whose lease has passed to another one is refused. The run is also recorded for the
+//! branch, in the repository's configuration, in case the git folder is lost.
 
 use std::fs::{File, TryLockError};
 use std::time::Duration;
@@ -34,44 +35,39 @@ pub use self::prune::{Kept, Pruned, Removal, Removed, Why};
 pub use self::registry::Listed;
 pub use self::copy::{Copied, Left};
 
-/// Who works on a run.
+/// The worker that holds the lease of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The worker.
     pub worker: String,
-    /// The token of its lease: that of a later lease is larger.
+    /// The fencing token of the lease. Later leases have larger tokens.
     pub token: u64,
 }
 
-/// A worktree that is wanted.
+/// A request for the worktree of a run.
 #[derive(Clone, Debug)]
 pub struct Wanted<'a> {
-    /// The run that it is for.
     pub run: &'a str,
-    /// What the run is called; goes into the names of the folder and of the branch.
+    /// The run's name, which becomes part of the folder's and the branch's name.
     pub name: &'a str,
-    /// The branch that the work builds on; `None` for the one that is checked out.
+    /// The branch to start from; `None` for the one that is checked out.
     pub base: Option<String>,
-    /// What the name of the run's branch begins with.
+    /// The prefix of the run's branch.
     pub branch_prefix: &'a str,
-    /// Who works on it.
     pub owner: Owner,
-    /// What the user's own checkout has to be like for a new worktree.
+    /// Requirement on the user's own checkout. Only applies to new worktrees.
     pub checkout: Checkout,
 }
 
-/// What the user's own checkout has to be like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checkout {
-    /// Without changes: those would be missing in the worktree.
+    /// No uncommitted changes, since the worktree would lack them.
     #[default]
     Clean,
-    /// As it is.
     Any,
 }
 
 impl<'a> Wanted<'a> {
-    /// A worktree for a run, from the branch that is checked out, on a branch beneath `rep/`.
+    /// A request for a worktree that starts from the current branch, on a branch beneath `rep/`.
     pub fn new(run: &'a str, name: &'a str, owner: Owner) -> Self {
         Wanted {
             run,
@@ -84,41 +80,35 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A worktree to work in.
+/// A worktree that a worker has prepared.
 #[derive(Clone, Debug)]
 pub struct Worktree {
-    /// The run that it is for.
     pub run: String,
-    /// Who works on it.
     pub owner: Owner,
-    /// Its folder.
     pub dir: Utf8PathBuf,
-    /// Its git folder, outside of it.
+    /// The worktree's git folder, outside of `dir`.
     pub git_dir: Utf8PathBuf,
     /// The git folder of the repository.
     pub common_dir: Utf8PathBuf,
-    /// git in it.
+    /// Git, running in the worktree.
     pub git: Git,
-    /// The branch of the run.
     pub branch: String,
-    /// The branch that the work builds on.
+    /// The branch that the work started from.
     pub base_branch: String,
-    /// The commit that the work builds on.
+    /// The commit that the work started from.
     pub base_oid: Oid,
-    /// How it came to be.
     pub how: How,
-    /// Whether it was set up; [`Worktrees::mark_set_up`] says so.
+    /// True once [`Worktrees::mark_set_up`] has recorded that the worktree is set up.
     pub set_up: bool,
 }
 
-/// How a worktree came to be.
+/// The state in which a worktree was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It is new.
     Created,
-    /// It was there, and as it should be.
+    /// An existing worktree that was intact.
     Adopted,
-    /// Something had to be put right: this, a sentence each.
+    /// A worktree that had to be repaired or recreated. Contains a sentence for each repair.
     Repaired(Vec<String>),
 }
 
@@ -130,13 +120,13 @@ pub struct Worktrees {
 }
 
 impl Worktrees {
-    /// Worktrees of a repository, in a folder of their own.
+    /// The worktrees of `repo` beneath the folder `root`.
     pub fn new(repo: Git, root: impl Into<Utf8PathBuf>) -> Self {
         Worktrees { repo, root: root.into() }
     }
 
-    /// The worktree of a run: made, or taken up again. It goes on to its end also if nobody waits for it any longer:
-    /// stopped in the middle, git would leave its locks behind.
+    /// Creates or adopts the worktree of a run. Completes even if the caller drops the future: a
+    /// git process stopped halfway would leave its locks behind.
     pub async fn prepare(&self, wanted: &Wanted<'_>) -> Result<Worktree, WorktreeError> {
         let (this, wanted) = (self.clone(), wanted.clone());
         let texts = [wanted.run, wanted.name, wanted.branch_prefix].map(str::to_owned);
@@ -164,14 +154,15 @@ impl Worktrees {
         }
     }
 
-    /// The folder of the worktrees, made if it is missing, without links in its path: git writes it that way.
+    /// Creates the folder of the worktrees if needed, and resolves symbolic links, as git does in
+    /// the paths it prints.
     fn made_root(&self) -> Result<Utf8PathBuf, WorktreeError> {
         make_private_dir(&self.root).map_err(|source| WorktreeError::io(&self.root, source))?;
         self.root.canonicalize_utf8().map_err(|source| WorktreeError::io(&self.root, source))
     }
 }
 
-/// What a worktree and its branch are called.
+/// The names of a worktree's folder and branches.
 #[derive(Clone, Debug)]
 struct Names {
     folder: String,
@@ -186,7 +177,7 @@ impl Names {
         if !run.chars().all(fine) || !run.chars().any(|c| c.is_ascii_alphanumeric()) {
             return Err(WorktreeError::BadRun { run: run.to_owned() });
         }
-        // The beginning of a run's id is the time, so that the end tells runs apart better.
+        // A run id starts with its time, so its end distinguishes runs better.
         let short: Vec<char> = run.chars().filter(char::is_ascii_alphanumeric).collect();
         let short: String = short[short.len().saturating_sub(8)..].iter().collect();
         let folder = format!("{}-{}", slug(wanted.name), short.to_ascii_lowercase());
@@ -197,7 +188,7 @@ impl Names {
 }
 
 impl Names {
-    /// The names of a worktree that is there.
+    /// The names of an existing worktree.
     fn of_worktree(worktree: &Worktree) -> Names {
         let (branch, folder) = (&worktree.branch, worktree.dir.file_name().unwrap_or_default());
         let prefix = branch.strip_suffix(folder).unwrap_or_default();
@@ -206,14 +197,14 @@ impl Names {
     }
 }
 
-/// A name that is fine in paths and branches everywhere.
+/// Converts a name to one that is valid in paths and branches everywhere.
 pub fn slug(name: &str) -> String {
     let mut slug = String::new();
     for c in name.chars().map(|c| c.to_ascii_lowercase()) {
-        match c.is_ascii_alphanumeric() {
-            true => slug.push(c),
-            false if slug.is_empty() || slug.ends_with('-') => {}
-            false => slug.push('-'),
+        if c.is_ascii_alphanumeric() {
+            slug.push(c);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
         }
         if slug.len() >= WORKTREE_NAME_CHARS_MAX {
             break;
@@ -225,12 +216,12 @@ pub fn slug(name: &str) -> String {
     }
 }
 
-/// Why git's own commands are to leave a worktree alone; also tells whose it is if nothing else does.
+/// The reason of git's lock on a worktree. Also identifies the run if its record is missing.
 fn lock_reason(run: &str) -> String {
     format!("repertoire run {run}")
 }
 
-/// Keeps others from changing the worktrees of the repository at the same time.
+/// Locks the worktrees of the repository against changes by other processes.
 async fn lock(common: &Utf8Path) -> Result<File, WorktreeError> {
     let path = common.join("repertoire-worktrees.lock");
     let io = |source| WorktreeError::io(&path, source);
@@ -249,7 +240,7 @@ async fn lock(common: &Utf8Path) -> Result<File, WorktreeError> {
     }
 }
 
-/// Makes git leave a worktree alone.
+/// Locks a worktree, so that git does not prune it.
 async fn lock_worktree(repo: &Git, dir: &Utf8Path, run: &str) -> Result<(), GitError> {
     let reason = lock_reason(run);
     repo.ok(&["worktree", "lock", "--reason", &reason, dir.as_str()]).await.map(drop)

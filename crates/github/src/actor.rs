@@ -1,7 +1,9 @@
-//! Who may ask for work. The person behind the event is asked about, never the token that the run has.
+//! Decides who may trigger work. The decision is about the account behind the event, never about
+//! the token the run has.
 //!
-//! What an event says of an author's association with the repository is not believed: it is old, and says nothing of whoever
-//! added a label. Only the service's answer about an account counts, and no answer is a no.
+//! The `author_association` of an event is not trusted: it is out of date, and says nothing about
+//! the account that added a label. Only the permission GitHub reports for an account counts, and a
+//! failed lookup is a refusal.
 
 use std::collections::BTreeMap;
 
@@ -11,87 +13,87 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Account, Context, EventName};
 use crate::trigger::{is_bot, is_one_of};
 
-/// What an account may do in a repository.
+/// The permission of an account in a repository.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
-    /// Nothing.
+    /// No access.
     None,
-    /// Look.
+    /// May read.
     Read,
-    /// Sort issues.
+    /// May also manage issues.
     Triage,
-    /// Push.
+    /// May also push.
     Write,
-    /// Push, and change some settings.
+    /// May also change some settings.
     Maintain,
-    /// Everything.
+    /// May do everything.
     Admin,
 }
 
-/// What the service said of an account.
+/// The result of looking up an account's permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// What it may do.
+    /// The permission GitHub reported.
     Is(Permission),
-    /// No answer that means anything, and why.
+    /// The lookup failed, with the reason.
     Unknown(String),
 }
 
-/// Answers by login in lower case.
+/// The looked-up permissions, by login in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers(BTreeMap<String, Answer>);
 
-/// Who is let in besides those who can write. `*` means everybody.
+/// The accounts that are admitted besides those with write access. `*` admits all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Programs that may ask for work.
+    /// Bots that may trigger work.
     pub allowed_bots: Vec<String>,
     /// Accounts without write access that may ask questions.
     pub allowed_non_write_users: Vec<String>,
-    /// The account that the bot writes as.
+    /// The account the bot writes as.
     pub bot_login: String,
-    /// Other accounts that are the bot's as well.
+    /// Other accounts that belong to the bot.
     pub also_own: Vec<String>,
 }
 
-/// What a run may do on behalf of whoever asked.
+/// The rights of a run, derived from the accounts that triggered it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "admission")]
 pub enum Admission {
-    /// Work.
+    /// May change code.
     Write,
-    /// Look and answer, and change nothing.
+    /// May read and answer, but change nothing.
     Read,
-    /// Nothing.
+    /// May do nothing.
     Refused {
-        /// Why, for people.
+        /// The reason, for people.
         reason: String,
     },
 }
 
-/// An admission, and what led to it.
+/// An admission, and the reasons for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Admitted {
     /// The admission.
     pub admission: Admission,
-    /// One line for each account that was looked at.
+    /// One line for each account that was considered.
     pub because: Vec<String>,
-    /// Rules that are wider than anybody should want, said loudly.
+    /// Warnings about rules that are wider than advisable.
     pub warnings: Vec<String>,
 }
 
 impl Rules {
-    /// Whether an account is the bot's.
+    /// Returns true if an account belongs to the bot.
     pub fn is_own(&self, login: &str) -> bool {
         is_one_of(login, &self.bot_login, &self.also_own)
     }
 }
 
 impl Permission {
-    /// The permission that the service calls so.
+    /// Parses GitHub's name of a permission.
     pub fn parse(name: &str) -> Option<Permission> {
         match name {
             "admin" => Some(Permission::Admin),
@@ -104,7 +106,6 @@ impl Permission {
         }
     }
 
-    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Permission::None => "none",
@@ -116,26 +117,26 @@ impl Permission {
         }
     }
 
-    /// Whether it is enough to push.
+    /// Returns true if the account may push.
     pub fn can_write(self) -> bool {
         self >= Permission::Write
     }
 }
 
 impl Answers {
-    /// Keeps an answer.
+    /// Adds the result for an account.
     #[must_use]
     pub fn with(mut self, login: &str, answer: Answer) -> Answers {
         self.0.insert(login.to_ascii_lowercase(), answer);
         self
     }
 
-    /// What was said of an account.
+    /// Returns the result for an account.
     pub fn of(&self, login: &str) -> Option<&Answer> {
         self.0.get(&login.to_ascii_lowercase())
     }
 
-    /// The permission of an account, for people; `None` if nobody knows.
+    /// Returns the permission of an account; `None` if it is not known.
     pub fn permission_of(&self, login: &str) -> Option<Permission> {
         match self.of(login)? {
             Answer::Is(permission) => Some(*permission),
@@ -144,15 +145,18 @@ impl Answers {
     }
 }
 
-/// The accounts that the service has to be asked about before [`admit`] can say yes.
+/// Returns the accounts whose permission has to be looked up before [`admit`] can admit them.
 pub fn to_ask<'a>(context: &'a Context, rules: &Rules) -> Vec<&'a Account> {
-    let needs_answer = |account: &&Account| {
-        !is_own(account, rules) && (!account.is_bot() || is_named(&account.login, rules))
-    };
-    behind(context).into_iter().filter(needs_answer).collect()
+    let accounts = behind(context).into_iter();
+    accounts.filter(|account| needs_lookup(account, rules)).collect()
 }
 
-/// Decides what a run may do. All accounts behind it must be entitled; the least entitled one decides.
+fn needs_lookup(account: &Account, rules: &Rules) -> bool {
+    !is_own(account, rules) && (!account.is_bot() || is_named(&account.login, rules))
+}
+
+/// Decides the rights of a run. All accounts behind it must be entitled; the one with the fewest
+/// rights decides.
 pub fn admit(context: &Context, answers: &Answers, rules: &Rules) -> Admitted {
     let mut verdicts: Vec<Verdict> = Vec::new();
     if context.event == EventName::Schedule {
@@ -174,12 +178,13 @@ pub fn admit(context: &Context, answers: &Answers, rules: &Rules) -> Admitted {
     Admitted { admission, because, warnings }
 }
 
-/// Whether somebody may have work done, whatever they do it by: an event or a label. It is the same answer for both.
+/// Returns true if an account may trigger work, by an event or by a label.
 pub fn may_have_work_done(account: &Account, answers: &Answers, rules: &Rules) -> bool {
     verdict(account, answers, rules).rights == Rights::Write
 }
 
-/// Whoever caused the event and whoever had it run again. The clock is nobody.
+/// Returns the account that caused the event and the one that re-ran the workflow. A schedule has
+/// no account.
 fn behind(context: &Context) -> Vec<&Account> {
     let actor = (context.event != EventName::Schedule).then_some(&context.actor);
     actor.into_iter().chain(&context.rerun_by).collect()
@@ -232,8 +237,8 @@ fn verdict(account: &Account, answers: &Answers, rules: &Rules) -> Verdict {
     }
 }
 
-/// A program that is named may ask, and have work done if the service says that it can write; one of all programs may only
-/// ask, because anybody may install one.
+/// Decides the rights of a bot. A bot on the list may ask questions, and trigger work if it has
+/// write access. A bot admitted by `*` may only ask, because anyone can install one.
 fn of_bot(login: &str, answers: &Answers, rules: &Rules) -> Verdict {
     if is_named(login, rules) {
         let list = "a bot on the list `github.allowed_bots`";

@@ -1,10 +1,11 @@
-//! Whether a pull request is merged without a person pressing the button. The answer is no unless every condition is known
-//! to hold, and the whole of it is off unless the configuration of the base branch switches it on.
+//! Auto-merge: merges a pull request without a person. The answer is no unless every condition is
+//! known to hold, and the feature is off unless the configuration of the base branch enables it.
 //!
-//! [`decide`] is pure: facts and settings in, a decision with its reason out. [`gather`] asks the service for the facts;
-//! what could not be asked is unknown, and unknown is no. [`run`] waits for what is pending, merges the commit that was
-//! decided on and no other, and confirms by reading. It is tried when a pull request is opened, and again with every event
-//! that may have changed the answer; [`Origin`] is what a later process is told by the pull request itself.
+//! [`decide`] is pure: facts and settings in, a decision with its reason out. [`gather`] fetches
+//! the facts; a failed lookup is unknown, and unknown means no. [`run`] waits for pending facts,
+//! merges exactly the commit that was decided on, and confirms the merge by reading it back. It is
+//! attempted when a pull request is opened, and again with every event that may have changed the
+//! answer. [`Origin`] is the data that a later process reads from the pull request itself.
 
 use std::collections::BTreeMap;
 
@@ -25,44 +26,46 @@ pub use merge::{Pace, WallClock, run};
 pub use origin::Origin;
 pub use watch::HALT_LABEL;
 
-/// The settings, as the configuration has them. They are read from the base branch: a pull request cannot switch it on for
-/// itself.
+/// The settings of auto-merge. They are read from the base branch, so a pull request cannot enable
+/// it for itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AutoMerge {
-    /// Whether anything is merged at all.
+    /// Enables auto-merge.
     pub enabled: bool,
-    /// Names of checks that must have succeeded. Without any nothing is merged.
+    /// The names of checks that must have succeeded. Without any, nothing is merged.
     pub required_checks: Vec<String>,
-    /// The app that a check has to come from, by the check's name.
+    /// The app a check must come from, by the name of the check.
     pub check_apps: BTreeMap<String, String>,
-    /// Names of checks for which `neutral` and `skipped` are as good as success.
+    /// The names of checks for which `neutral` and `skipped` count as success.
     pub skippable_checks: Vec<String>,
-    /// Names of checks that may fail, unless they are required.
+    /// The names of checks that may fail, unless they are required.
     pub optional_checks: Vec<String>,
-    /// Approvals of the very commit that are needed, by people with write access who neither wrote it nor asked for it.
+    /// The required number of approvals of the exact commit, by people with write access who
+    /// neither wrote it nor asked for it.
     pub required_approvals: u32,
-    /// Whether the bot adds an approval of its own. It is never counted.
+    /// True if the bot adds an approval of its own. It never counts towards the required approvals.
     pub approve: bool,
-    /// How to merge; what the repository allows, if absent.
+    /// The merge method; a method the repository allows, if absent.
     pub method: Option<MergeMethod>,
-    /// How long to wait for pending checks, in seconds.
+    /// The maximum wait for pending checks, in seconds.
     pub wait_seconds: u64,
-    /// How long the checks of the merged commit are watched, in seconds; 0 for not at all.
+    /// The time for which the checks of the merged commit are watched, in seconds; 0 to disable.
     pub watch_seconds: u64,
-    /// Branches that may be merged into. Without any it is the default branch, if that is neither protected nor a release.
+    /// The branches that may be merged into. If empty, the default branch, unless it is protected
+    /// or a release branch.
     pub base_branches: Vec<String>,
-    /// Most lines of a change.
+    /// The maximum number of changed lines.
     pub changed_lines_max: u64,
-    /// Most files of a change.
+    /// The maximum number of changed files.
     pub changed_files_max: u64,
-    /// Labels that stop a merge.
+    /// The labels that prevent a merge.
     pub stop_labels: Vec<String>,
-    /// Whether nothing is merged for the time being.
+    /// Suspends all merges.
     pub frozen: bool,
-    /// Whether the head branch is deleted afterwards.
+    /// True if the head branch is deleted afterwards.
     pub delete_branch: bool,
-    /// Whether the linked issue is closed afterwards.
+    /// True if the linked issue is closed afterwards.
     pub close_issue: bool,
 }
 
@@ -91,111 +94,103 @@ impl Default for AutoMerge {
 }
 
 impl AutoMerge {
-    /// What the owner of the repository should know: whoever may write can report a check under any name.
+    /// Returns remarks for the owner of the repository: anyone with write access can report a check
+    /// under any name.
     fn remarks(&self) -> Vec<String> {
         let open = self.required_checks.iter().filter(|name| !self.check_apps.contains_key(*name));
-        let remark = |name: &String| {
-            format!(
-                "required check `{name}` counts whoever reports it; name its app in `check_apps`"
-            )
-        };
-        open.map(remark).collect()
+        open.map(|name| missing_app_remark(name)).collect()
     }
 }
 
-/// Something that is known, or not and why not.
+fn missing_app_remark(name: &str) -> String {
+    format!("required check `{name}` counts whoever reports it; name its app in `check_apps`")
+}
+
+/// A fact that is known, or unknown with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact<T> {
-    /// It is known.
     Known(T),
-    /// It is not, for this reason.
     Unknown(String),
 }
 
-/// What the driver knows, and the service does not.
+/// The facts that the driver knows and GitHub does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The pull request.
     pub number: u64,
-    /// Whether a permitted event or actor asked for the merge.
+    /// True if a permitted event or actor asked for the merge.
     pub asked: Fact<bool>,
-    /// Who asked for the work, had it done again, or wrote the issue that it is for. Who tells the author what to write does
-    /// not approve it.
+    /// The accounts that asked for the work, re-ran it, or wrote its issue. They tell the author
+    /// what to write, so their approval does not count.
     pub asked_by: Fact<Vec<String>>,
-    /// Whether the pull request was opened in this run, or in one that can be named.
+    /// True if the pull request was opened in this run, or in another known run of the bot.
     pub made_by_us: Fact<bool>,
-    /// Who we are.
     pub own_login: String,
-    /// What the names of our branches begin with.
+    /// The prefix of the bot's branches.
     pub branch_prefix: String,
-    /// Who can say that the change works.
+    /// The evidence that the change works.
     pub witness: Witness,
-    /// Whether a question to a person is open in the tracking comment.
+    /// True if the tracking comment has an open question to a person.
     pub open_question: Fact<bool>,
-    /// The issue that the change is for.
     pub issue: Option<u64>,
 }
 
-/// Who can say that the change works.
+/// The evidence that a change works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Witness {
     /// The journal of the run that made it.
     Journal(Verification),
-    /// The service alone: the run was another process's, and its journal is not here. The required checks on the very commit
-    /// stand in for the declared ones, if nobody but us has moved the branch.
+    /// Only GitHub: the run belonged to another process, and its journal is not available. The
+    /// required checks on the exact commit replace the declared ones, if only the bot has moved the
+    /// branch.
     Service,
-    /// Nobody, for this reason.
+    /// None, for this reason.
     Nobody(String),
 }
 
-/// What the declared checks said.
+/// The result of the declared checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
-    /// The verdict.
     pub verdict: Verdict,
-    /// Whether all checks were run, and not only some.
+    /// True if all checks were run, and not only some.
     pub full: bool,
-    /// The commit that was checked, or another one with the same files.
+    /// The commit that was checked, or another one with the same tree.
     pub commit: String,
 }
 
-/// A verdict of the declared checks.
+/// The verdict of the declared checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// All passed.
+    /// All checks passed.
     Passed,
-    /// Some did not.
+    /// A check failed.
     Failed,
-    /// Nobody can tell.
+    /// The result is not known.
     Inconclusive,
 }
 
-/// Everything that a decision rests on.
+/// All facts that a decision is based on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// What the driver knows.
     pub request: Request,
-    /// The commit that the decision is to be about; the pull request's head, if nothing was decided yet.
+    /// The commit to decide about; the head of the pull request if `None`.
     pub pinned: Option<String>,
-    /// The open issue that says that a merge of ours went wrong, if there is one.
+    /// The open issue that reports a failed merge of the bot, if there is one.
     pub halted: Fact<Option<u64>>,
-    /// The pull request.
     pub pull: Fact<PullFacts>,
-    /// The branch that it shall go into.
     pub base: Fact<BaseFacts>,
-    /// The checks of the head, of both kinds.
+    /// The check runs and statuses of the head.
     pub checks: Fact<Vec<Check>>,
     /// The reviews, oldest first.
     pub reviews: Fact<Vec<ReviewFacts>>,
-    /// Paths that are changed, and what they were called before.
+    /// The changed paths, including previous names.
     pub paths: Fact<Vec<String>>,
-    /// Who moved the branch; asked only where the service is the witness.
+    /// The accounts that moved the branch; fetched only if GitHub is the only evidence.
     pub movers: Fact<Vec<String>>,
 }
 
 impl Facts {
-    /// Facts before anything was asked.
+    /// Creates facts that are all unknown.
     fn unasked(request: &Request) -> Self {
         let why = "it was not asked for";
         Facts {
@@ -212,121 +207,107 @@ impl Facts {
     }
 }
 
-/// What is known of a pull request.
+/// The facts about a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullFacts {
-    /// Whether it is open.
     pub open: bool,
-    /// Whether it was merged already.
     pub merged: bool,
-    /// Whether it is a draft.
     pub draft: bool,
-    /// Whether its branch is one of this repository.
+    /// True if its head branch is in this repository.
     pub same_repository: bool,
-    /// Who opened it.
     pub author: String,
-    /// Its branch.
+    /// The head branch.
     pub head: String,
-    /// The commit of that.
     pub head_sha: String,
-    /// The branch that it shall go into.
+    /// The base branch.
     pub base: String,
-    /// Its labels.
     pub labels: Vec<String>,
-    /// Whether it can be merged; nothing while the service works it out.
+    /// `None` while GitHub computes it.
     pub mergeable: Option<bool>,
-    /// In the service's words.
+    /// GitHub's description of the state, such as `clean` or `blocked`.
     pub mergeable_state: Option<String>,
-    /// Lines added and removed.
+    /// The number of added and removed lines.
     pub changed_lines: u64,
 }
 
-/// What is known of the branch that it shall go into.
+/// The facts about the base branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseFacts {
-    /// Whether it is the branch that others begin on.
+    /// True if it is the default branch.
     pub is_default: bool,
-    /// Whether it is protected.
     pub protected: bool,
-    /// Checks that its protection demands.
+    /// The checks that its protection requires.
     pub required_checks: Vec<String>,
-    /// Approvals that its protection demands.
+    /// The number of approvals that its protection requires.
     pub required_approvals: u32,
-    /// Whether conversations have to be resolved.
+    /// True if conversations must be resolved before a merge.
     pub resolves_conversations: bool,
 }
 
 /// A check of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its name.
     pub name: String,
-    /// The app that it comes from.
+    /// The app that reported it.
     pub app: Option<String>,
-    /// What came out; nothing while it is pending.
+    /// The result; `None` while it is pending.
     pub conclusion: Option<String>,
 }
 
-/// A review.
+/// The facts about a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewFacts {
-    /// Who.
     pub login: String,
-    /// Whether that is a program.
     pub is_bot: bool,
-    /// Whether they may write to the repository.
     pub can_write: Fact<bool>,
-    /// What they decided.
+    /// GitHub's state of the review, such as `APPROVED`.
     pub state: String,
-    /// The commit that they looked at.
+    /// The commit that was reviewed.
     pub commit: Option<String>,
 }
 
-/// What is to be done.
+/// The decision about a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Merge this commit.
     Merge {
-        /// The head that everything was found to hold for.
+        /// The head for which all conditions hold.
         head: String,
     },
-    /// Do not merge.
     Refuse(Refusal),
 }
 
-/// Why not.
+/// The reason a pull request is not merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The condition that does not hold, from 1 to 11.
     pub condition: u8,
-    /// Why.
     pub reason: String,
-    /// Who could do what about it.
+    /// The next action, and who could take it.
     pub next: String,
-    /// Whether it may pass.
     pub prospect: Prospect,
 }
 
-/// Whether a no may become a yes.
+/// The chance that a refusal changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prospect {
-    /// By waiting a little: something is under way.
+    /// By waiting a little: something is in progress.
     Soon,
     /// By waiting, if it is only late. If it does not come in time, something is wrong.
     Perhaps,
-    /// When somebody does something. An event tells of it, and then everything is asked again.
+    /// When a person does something. That causes an event, and then everything is checked again.
     Later,
     /// Not by itself.
     Never,
 }
 
 impl Prospect {
-    /// Whether it is worth waiting for.
+    /// Returns true if it is worth waiting for.
     pub fn is_waited_for(self) -> bool {
         matches!(self, Prospect::Soon | Prospect::Perhaps)
     }
 
-    /// What is said of it when nobody waits any longer.
+    /// Returns the outcome to report when the wait is over.
     pub fn outcome(self) -> Outcome {
         match self {
             Prospect::Soon | Prospect::Later => Outcome::Waiting,
@@ -335,69 +316,69 @@ impl Prospect {
     }
 }
 
-/// What was done, for people and programs.
+/// The report of an auto-merge, for people and programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// The pull request.
     pub pull_request: u64,
     /// The commit that was decided on.
     pub head: Option<String>,
-    /// Whether it was merged.
+    /// The outcome.
     pub decision: Outcome,
     /// The condition that did not hold.
     pub condition: Option<u8>,
-    /// Why not.
+    /// The reason it was not merged.
     pub reason: Option<String>,
-    /// Who could do what about it.
+    /// The next action, and who could take it.
     pub next: Option<String>,
-    /// The conditions that were looked at, in order.
+    /// The conditions that were checked, in order.
     pub conditions: Vec<Condition>,
-    /// The commit that it was merged as.
+    /// The merge commit.
     pub merged_as: Option<String>,
-    /// How it was merged.
+    /// The merge method.
     pub method: Option<MergeMethod>,
-    /// What was done beside the merge, each on its own.
+    /// The actions besides the merge, each with its own result.
     pub steps: Vec<Step>,
-    /// What the owner of the repository should know about the settings.
+    /// Remarks about the settings, for the owner of the repository.
     pub remarks: Vec<String>,
 }
 
-/// Whether it was merged.
+/// The outcome of an auto-merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was, and that was read back.
+    /// Merged, and confirmed by reading it back.
     Merged,
-    /// Not yet: something is under way, or somebody has yet to do something.
+    /// Not merged yet: something is in progress, or a person has to act.
     Waiting,
-    /// It was not.
+    /// Not merged.
     Refused,
-    /// It may have been: the service said so, and reading did not confirm it.
+    /// Possibly merged: GitHub said so, but reading it back did not confirm it.
     Unconfirmed,
 }
 
-/// A condition, and whether it held.
+/// The result of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
-    /// Its number.
+    /// The number of the condition.
     pub n: u8,
-    /// Whether it held.
+    /// True if the condition holds.
     pub ok: bool,
 }
 
-/// Something that was done beside the merge.
+/// An action besides the merge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// What.
+    /// The name of the action.
     pub step: String,
-    /// Whether it worked.
+    /// True if it succeeded.
     pub ok: bool,
-    /// More about it.
+    /// Details of the result.
     pub detail: String,
 }
 
 impl Report {
-    /// One line for the tracking comment.
+    /// Returns one line for the tracking comment.
     pub fn line(&self) -> String {
         let merged_as = self.merged_as.as_deref().map(short).unwrap_or_default();
         match self.decision {

@@ -1,9 +1,10 @@
-//! Whose configuration an agent works with on a pull request: that of the branch that the change shall go into.
+//! Selects the configuration for an agent that works on a pull request: that of the base branch.
 //!
-//! Whoever opens a pull request writes every file of it, and some files give orders to agents or run by themselves. So
-//! configuration, skills and modes are read from a checkout of the base commit (the [`House`]), and the agent's own
-//! checkout begins on a commit in which all protected paths are those of the base ([`overlay`]). What is published in the
-//! end has them as the pull request has them ([`without_overlay`]): neither the agent nor this program changes them.
+//! The author of a pull request controls every file in it, and some files instruct agents or are
+//! executed automatically. So configuration, skills and modes are read from a checkout of the base
+//! commit (the [`House`]), and the agent's own checkout starts on a commit in which all protected
+//! paths are those of the base ([`overlay`]). The published commit has them as in the pull request
+//! ([`without_overlay`]): neither the agent nor this program changes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,26 +20,26 @@ use repertoire_git::repo::{Git, GitError, Graft, Oid, RawFile, TreeId};
 
 mod links;
 
-/// Why the configuration of the base could not be used.
+/// The reason the configuration of the base cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BaseError {
-    /// git could not do it.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// What is trusted cannot be read.
+    /// The list of trusted skills cannot be read.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// Something was made where the pull request has a protected file.
+    /// The agent created a file where the pull request has a protected one.
     #[error(
         "`{path}` stands where the pull request has files that no agent may touch; nothing is published"
     )]
     InTheWay {
-        /// What was made.
+        /// The file the agent created.
         path: String,
     },
 }
 
-/// A checkout of the base commit. Only [`house`] makes one, so that nothing else is taken for it.
+/// A checkout of the base commit. Only [`house`] creates one, so no other folder can be mistaken
+/// for it.
 #[derive(Clone, Debug)]
 pub struct House {
     git: Git,
@@ -49,30 +50,28 @@ pub struct House {
 /// A commit in which the protected paths are those of the base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlay {
-    /// The commit.
     pub commit: Oid,
-    /// Protected paths that the pull request has otherwise, or has and the base has not; in order.
+    /// The protected paths that differ between pull request and base, in order.
     pub replaced: Vec<String>,
 }
 
-/// Checks the base commit out into a folder that does not exist yet.
+/// Checks out the base commit into a folder that does not exist yet.
 pub async fn house(git: &Git, base: &Oid, dir: &Utf8Path) -> Result<House, BaseError> {
     git.add_worktree(&["--detach"], dir, base.as_str()).await?;
     Ok(House { git: git.clone(), dir: dir.to_owned(), oid: base.clone() })
 }
 
 impl House {
-    /// Where it is: the workspace that configuration is read from.
+    /// The workspace that configuration is read from.
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }
 
-    /// Its commit.
     pub fn oid(&self) -> &Oid {
         &self.oid
     }
 
-    /// Takes it away.
+    /// Removes the checkout.
     pub async fn leave(self) -> Result<(), BaseError> {
         let above = self.dir.parent().unwrap_or(&self.dir);
         self.git
@@ -81,14 +80,15 @@ impl House {
         Ok(())
     }
 
-    /// The request with trust in the skills of this checkout.
+    /// Returns the request with trust in the skills of this checkout.
     pub fn vouched(&self, request: Request) -> Result<Request, BaseError> {
         vouched(&self.dir, request)
     }
 }
 
-/// The request with trust in the skills of a folder, which must be a checkout of the base branch: whoever can write there can
-/// write the workflow that runs this program. Skills of elsewhere are trusted as before.
+/// Returns the request with trust in the skills of a folder, which must be a checkout of the base
+/// branch: an account that can write there can also write the workflow that runs this program. The
+/// trust in other skills is unchanged.
 pub fn vouched(dir: &Utf8Path, request: Request) -> Result<Request, BaseError> {
     let lock = match &request.lock_path {
         Some(path) => Lock::read(path)?,
@@ -108,8 +108,9 @@ fn project_skills(catalog: &Catalog) -> impl Iterator<Item = &repertoire_skill::
     all.map(|entry| &*entry.skill).filter(|skill| skill.origin.scope == Scope::Project)
 }
 
-/// Why a pull request from elsewhere is left alone; `None` if it is not. Workflows of its own events have no secrets, so there
-/// is no model to ask and nothing can be answered: that is no failure.
+/// Returns the reason a pull request from a fork is skipped; `None` if it is not. Workflows for its
+/// events have no secrets, so there is no model to call and no way to answer. That is not a
+/// failure.
 pub fn left_alone(context: &Context) -> Option<String> {
     let entity = context.entity.as_ref().filter(|entity| entity.is_pull)?;
     let is_its_own = matches!(
@@ -127,14 +128,16 @@ pub fn left_alone(context: &Context) -> Option<String> {
     })
 }
 
-/// A commit on top of the pull request's in which all protected paths are those of the base. Links of the base that lead to
-/// something that the pull request may have changed become what they led to.
+/// Creates a commit on top of the pull request in which all protected paths are those of the base.
+/// Symbolic links of the base whose target the pull request may have changed are replaced by their
+/// target.
 pub async fn overlay(git: &Git, head: &Oid, base: &Oid) -> Result<Overlay, BaseError> {
     let (head_tree, base_tree) = (git.tree_of(head).await?, git.tree_of(base).await?);
     let theirs = git.raw_files(&head_tree).await?;
     let ours = links::settled(git, git.raw_files(&base_tree).await?).await?;
     let (guarded, open) = split(theirs);
-    // A folder of the base that is a file in the pull request: there is nothing in it that could be configured.
+    // If the pull request has a file in place of a folder of the base, nothing in that folder can
+    // take effect.
     let open = paths_of(&open);
     let ours: Vec<RawFile> =
         ours.into_iter().filter(|file| in_the_way(&open, &file.path).is_none()).collect();
@@ -148,8 +151,8 @@ pub async fn overlay(git: &Git, head: &Oid, base: &Oid) -> Result<Overlay, BaseE
     Ok(Overlay { commit, replaced })
 }
 
-/// The work as a commit on top of the pull request's, with all protected paths as the pull request has them. It is the pull
-/// request's own commit if nothing else was changed.
+/// Creates a commit on top of the pull request with the agent's work, and all protected paths as in
+/// the pull request. Returns the pull request's own commit if nothing else was changed.
 pub async fn without_overlay(
     git: &Git,
     work: &Oid,
@@ -164,13 +167,13 @@ pub async fn without_overlay(
         return Err(BaseError::InTheWay { path: shown(path) });
     }
     let tree = regrafted(git, &work_tree, &guarded, theirs).await?;
-    match tree == head_tree {
-        true => Ok(head.clone()),
-        false => Ok(git.commit_tree(&tree, &[head], message).await?),
+    if tree == head_tree {
+        return Ok(head.clone());
     }
+    Ok(git.commit_tree(&tree, &[head], message).await?)
 }
 
-/// Takes some files out of a tree and puts others in.
+/// Removes some files from a tree and adds others.
 async fn regrafted(
     git: &Git,
     tree: &TreeId,
@@ -182,18 +185,19 @@ async fn regrafted(
     git.grafted(tree, &grafts).await
 }
 
-/// Files that are protected, and the others.
+/// Splits files into protected ones and others.
 fn split(files: Vec<RawFile>) -> (Vec<RawFile>, Vec<RawFile>) {
     files.into_iter().partition(|file| is_guarded(&file.path))
 }
 
-/// Whether a path or a folder that it is in is protected: a folder `AGENTS.md` stands where the file would.
+/// Returns true if a path or one of its parent folders is protected: a folder `AGENTS.md` counts
+/// like the file.
 fn is_guarded(path: &[u8]) -> bool {
     let path = shown(path);
     Utf8Path::new(&path).ancestors().any(|part| part != "" && is_protected(part.as_str()))
 }
 
-/// The first of these files that stands where a folder of one of these paths would.
+/// Returns the first parent folder of a path in whose place there is a file.
 fn in_the_way<'a>(open: &BTreeSet<&[u8]>, path: &'a [u8]) -> Option<&'a [u8]> {
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     let mut folders = slashes.map(|(at, _)| &path[..at]);
@@ -205,15 +209,16 @@ fn paths_of(files: &[RawFile]) -> BTreeSet<&[u8]> {
 }
 
 fn differing(theirs: &[RawFile], ours: &[RawFile]) -> Vec<String> {
-    let by_path = |files: &[RawFile]| -> BTreeMap<Vec<u8>, RawFile> {
-        files.iter().map(|file| (file.path.clone(), file.clone())).collect()
-    };
     let (theirs, ours) = (by_path(theirs), by_path(ours));
     let mut paths: Vec<&Vec<u8>> = theirs.keys().chain(ours.keys()).collect();
     paths.sort();
     paths.dedup();
     paths.retain(|path| theirs.get(*path) != ours.get(*path));
     paths.into_iter().map(|path| shown(path)).collect()
+}
+
+fn by_path(files: &[RawFile]) -> BTreeMap<Vec<u8>, RawFile> {
+    files.iter().map(|file| (file.path.clone(), file.clone())).collect()
 }
 
 fn shown(path: &[u8]) -> String {

@@ -1,8 +1,9 @@
-//! The client for GitHub's REST interface: one repository, with the calls that are needed and no others.
+//! A client for GitHub's REST API: one repository, and only the calls that are needed.
 //!
-//! The token is sent to the given address only, is never printed, and is taken out of every message. A call that fails is
-//! repeated where that can help ([`retry`]); one that must not be done twice is looked for before. Names that could lead to
-//! another address are refused before anything is sent ([`name`]).
+//! The token is sent only to the configured address, is never printed, and is redacted in every
+//! message. A failed call is retried where that can help ([`retry`]); before a call that must not
+//! be made twice is repeated, the client checks whether it took effect. Names that could lead to
+//! another URL are refused before anything is sent ([`name`]).
 
 use repertoire_model::Secret;
 use reqwest::Url;
@@ -26,29 +27,29 @@ pub use self::page::Listed;
 pub use self::pulls::{MergeMethod, NewPull};
 use self::retry::Policy;
 
-/// What a client is made of.
+/// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where the interface is: what Actions calls `GITHUB_API_URL`.
+    /// The base URL of the API, in Actions `GITHUB_API_URL`.
     pub api_url: String,
-    /// The token; without one only what is public can be read.
+    /// The token; without one only public data can be read.
     pub token: Option<Secret>,
-    /// Whose repository.
+    /// The owner of the repository.
     pub owner: String,
-    /// Its name.
+    /// The name of the repository.
     pub repository: String,
-    /// How long one call may take.
+    /// The timeout of one call.
     pub timeout_ms: u64,
-    /// How often it is repeated.
+    /// The retry policy.
     pub policy: Policy,
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     pub clock: fn() -> u64,
-    /// A number between 0 and 1 that varies the waits.
+    /// Returns a number between 0 and 1, the jitter of retry delays.
     pub random: fn() -> f64,
 }
 
 impl Settings {
-    /// The usual settings, with the clock of this machine.
+    /// Creates the default settings, with the clock of this machine.
     pub fn new(api_url: &str, token: Option<Secret>, owner: &str, repository: &str) -> Self {
         Settings {
             api_url: api_url.to_owned(),
@@ -67,7 +68,7 @@ fn wall_clock_ms() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
 }
 
-/// The client of one repository. Cheap to clone.
+/// A client for one repository. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
@@ -83,11 +84,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client; nothing is sent yet.
+    /// Creates a client; nothing is sent yet.
     ///
     /// # Errors
     ///
-    /// The address is no `https://` one and not on this machine, or a name is none that GitHub gives.
+    /// If the URL is neither `https://` nor local, or a name is not valid on GitHub.
     pub fn new(settings: Settings) -> Result<Self, ClientError> {
         name::login(&settings.owner)?;
         name::repository(&settings.repository)?;
@@ -109,32 +110,32 @@ impl Client {
         })
     }
 
-    /// Whose repository it is.
+    /// The owner of the repository.
     pub fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// The repository's name.
+    /// The name of the repository.
     pub fn repository(&self) -> &str {
         &self.repository
     }
 
-    /// Owner and name.
+    /// Returns `owner/name`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.owner, self.repository)
     }
 
-    /// The token, for what else has to be let in: a push.
+    /// The token, for `git push`.
     pub fn token(&self) -> Option<&Secret> {
         self.token.as_ref()
     }
 
-    /// Milliseconds since 1970, by the client's clock.
+    /// Returns milliseconds since 1970, by the client's clock.
     pub fn now_ms(&self) -> u64 {
         (self.clock)()
     }
 
-    /// An address of the interface.
+    /// Returns a URL of the API.
     fn url(&self, parts: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -143,14 +144,14 @@ impl Client {
         url
     }
 
-    /// An address of the repository.
+    /// Returns an API URL of the repository.
     fn at(&self, parts: &[&str]) -> Url {
         let mut all = vec!["repos", self.owner.as_str(), self.repository.as_str()];
         all.extend(parts);
         self.url(&all)
     }
 
-    /// Whether an address is one of the interface.
+    /// Returns true if a URL belongs to the API.
     fn is_ours(&self, url: &Url) -> bool {
         let beneath = url.path().starts_with(self.base.path().trim_end_matches('/'));
         url.origin() == self.base.origin() && beneath && url.username().is_empty()
@@ -196,14 +197,14 @@ fn headers(token: Option<&Secret>) -> Result<HeaderMap, ClientError> {
 }
 
 fn http(base: &Url) -> Result<reqwest::Client, String> {
-    // It fails only if a provider is there already, and then that one is used.
+    // This fails only if a provider is already installed, which is then used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .connect_timeout(std::time::Duration::from_secs(10))
         .redirect(Redirects::none())
         .tcp_nodelay(true)
         .user_agent(concat!("repertoire/", env!("CARGO_PKG_VERSION")));
-    // Reading the system's certificates takes long, and nobody needs them on this machine.
+    // Loading the system's certificates is slow, and plain HTTP on this machine does not need them.
     let builder = match base.scheme() {
         "http" => builder.tls_certs_only([]).no_proxy(),
         _ => builder,

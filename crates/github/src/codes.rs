@@ -1,4 +1,4 @@
-//! The codes of findings about modes: `RS800` to `RS809`.
+//! The diagnostic codes for modes: `RS800` to `RS809`.
 
 repertoire_text::diagnostic_codes! {
     MODE_SECTION = "RS800", "mode-section-missing", Error,

@@ -1,7 +1,8 @@
-//! The one comment that people follow a run by, and text that is made harmless before others read it under our name.
+//! The comment in which people follow a run.
 //!
-//! A comment of ours is known by a hidden marker, and only in what our own account wrote: anybody can write the marker. The
-//! newest answer stands on top, earlier ones are folded below. Nothing here talks to the network.
+//! The bot recognises its own comment by a hidden marker, and only in comments of its own account,
+//! since anyone can write the marker. The newest answer is on top, earlier ones are folded below.
+//! Nothing here uses the network.
 
 use crate::client::types::Comment;
 
@@ -9,59 +10,62 @@ mod harmless;
 
 pub use harmless::{Harmless, harmless};
 
-/// Which of our comments it is: one for each subject, as a mode or a run.
+/// Identifies one of the bot's comments: there is one per subject, such as a mode or a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker(String);
 
 impl Marker {
-    /// The marker of a subject. Characters that could end a comment are left out.
+    /// Creates the marker of a subject. Characters that could end an HTML comment are left out.
     pub fn new(subject: &str) -> Self {
         let fine = |c: &char| c.is_ascii_alphanumeric() || "-_.:/".contains(*c);
         let subject: String = subject.chars().filter(fine).take(SUBJECT_CHARS_MAX).collect();
         Marker(subject.replace("--", "-"))
     }
 
-    /// As it stands in the comment.
+    /// Returns the marker as written in the comment.
     pub fn text(&self) -> String {
         format!("{BEGINNING}{} -->", self.0)
     }
 }
 
-/// How every marker begins.
+/// The prefix of every marker.
 const BEGINNING: &str = "<!-- repertoire:";
 
-/// Whether a text begins as our comments do. Anybody can write that, so it gives nobody any right.
+/// Returns true if a text begins like the bot's comments. Anyone can write that, so it must not
+/// grant any rights.
 pub fn is_ours(text: &str) -> bool {
     text.trim_start().starts_with(BEGINNING)
 }
 
-/// Longest subject of a marker.
+/// The maximum length of the subject of a marker.
 const SUBJECT_CHARS_MAX: usize = 100;
 
-/// What stands between the newest answer and the earlier ones.
+/// The separator between the newest answer and the earlier ones.
 const EARLIER: &str = "<!-- repertoire-earlier -->";
-/// What stands before each earlier answer.
+/// The separator before each earlier answer.
 const ANSWER: &str = "<!-- repertoire-answer -->";
 
-/// Our comment with a marker; the first one, if something went wrong and there are two.
+/// Returns the bot's comment with a marker; the first one, if there are two by mistake.
 pub fn find<'a>(comments: &'a [Comment], own_login: &str, marker: &Marker) -> Option<&'a Comment> {
-    let text = marker.text();
-    let ours = |comment: &&Comment| {
-        let author = comment.user.as_ref().is_some_and(|user| user.is(own_login));
-        // At the very beginning: what we quote further down is not a marker.
-        author && comment.body.as_deref().is_some_and(|body| body.starts_with(&text))
-    };
-    comments.iter().find(ours)
+    let marker = marker.text();
+    comments.iter().find(|comment| is_own_marked(comment, own_login, &marker))
 }
 
-/// A comment with one answer. The answer has to be harmless already.
+fn is_own_marked(comment: &Comment, own_login: &str, marker: &str) -> bool {
+    let is_own = comment.user.as_ref().is_some_and(|user| user.is(own_login));
+    // Only at the very beginning: a marker further down may be a quotation.
+    is_own && comment.body.as_deref().is_some_and(|body| body.starts_with(marker))
+}
+
+/// Returns a comment with one answer. The answer must already be neutralised.
 pub fn new_body(marker: &Marker, answer: &str, chars_max: usize) -> String {
     format!("{}\n{}", marker.text(), cut(answer.trim(), chars_max))
 }
 
-/// The comment with a new answer on top, and what it said before folded below, as far as there is room.
+/// Returns the comment with a new answer on top, and the previous ones folded below, as far as
+/// there is room.
 ///
-/// `title` says what the earlier answer was: it stands on the fold.
+/// `title` describes the previous answer: it is the summary of its fold.
 pub fn with_answer(
     marker: &Marker,
     before: &str,
@@ -109,13 +113,13 @@ pub fn with_answer(
 const LEFT_OUT: &str = "*(earlier answers left out: ";
 const ROOM_FOR_NOTE: usize = 120;
 
-/// The newest answer of a comment of ours.
+/// Returns the newest answer of one of the bot's comments.
 pub fn newest<'a>(marker: &Marker, body: &'a str) -> &'a str {
     let body = body.strip_prefix(&marker.text()).unwrap_or(body);
     body.split_once(EARLIER).map_or(body, |(newest, _)| newest).trim()
 }
 
-/// A comment of ours with its earlier answers only, for [`with_answer`].
+/// Returns one of the bot's comments with only its earlier answers, for [`with_answer`].
 pub fn without_newest(marker: &Marker, body: &str) -> String {
     let earlier = body.split_once(EARLIER).map(|(_, folded)| folded).unwrap_or_default();
     format!("{}\n{EARLIER}{earlier}", marker.text())
@@ -123,12 +127,12 @@ pub fn without_newest(marker: &Marker, body: &str) -> String {
 
 fn fold(title: &str, answer: &str) -> String {
     let title = harmless::one_line(title);
-    // An answer cannot end its own fold, or the ones after it would stand outside.
+    // An answer must not close its own fold, or the rest of it would be shown outside.
     let answer = harmless::without_folds(answer);
     format!("<details><summary>{title}</summary>\n\n{answer}\n\n</details>")
 }
 
-/// A text cut to a number of characters, with a note that says so; a code block that is cut is closed.
+/// Truncates a text to a number of characters, with a note. A truncated code block is closed.
 pub fn cut(text: &str, chars_max: usize) -> String {
     let all = text.chars().count();
     if all <= chars_max {
@@ -144,7 +148,7 @@ pub fn cut(text: &str, chars_max: usize) -> String {
     kept.chars().take(chars_max).collect()
 }
 
-/// The fence that is still open at the end of a text.
+/// Returns the code fence that is still open at the end of a text.
 fn open_fence(text: &str) -> Option<String> {
     let mut open: Option<String> = None;
     for line in text.lines() {

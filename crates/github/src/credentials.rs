@@ -1,8 +1,8 @@
-//! Credentials that a checkout left in the configuration of its repository.
+//! Finds credentials that a checkout left in the configuration of its repository.
 //!
-//! `actions/checkout` keeps the token there unless it is told not to, in a file of its own in newer versions, and every worktree
-//! of the repository has that configuration: an agent could read the token, and its git would push with it. So a run does not
-//! begin before they are gone.
+//! `actions/checkout` stores the token there unless told otherwise, in newer versions in a separate
+//! file, and every worktree of the repository shares that configuration: an agent could read the
+//! token, and its git would push with it. So a run does not start while such credentials exist.
 
 use std::sync::LazyLock;
 
@@ -10,27 +10,27 @@ use regex::Regex;
 
 use repertoire_git::repo::{Git, GitError};
 
-/// A setting that lets whoever has it in.
+/// A setting that grants access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Persisted {
-    /// Its name, without what must not be told.
+    /// The key of the setting, with credentials redacted.
     pub key: String,
-    /// The file that it is in.
     pub file: String,
 }
 
-/// What the repository's own configuration has of credentials, with all that it includes. The user's own is out of the reach of
-/// agents, and is not looked at.
+/// Returns the credentials in the repository's own configuration, including files it includes. The
+/// user's configuration is out of the reach of agents, so it is not checked.
 ///
 /// # Errors
 ///
-/// When git cannot be asked.
+/// If git cannot be run.
 pub async fn persisted(git: &Git) -> Result<Vec<Persisted>, GitError> {
     let listed = git.configuration_with_files().await?;
     Ok(found(&String::from_utf8_lossy(&listed)))
 }
 
-/// Scope, file, and the setting with its value on the next line: each ends with a NUL.
+/// Parses the list of settings: scope, file, and the key with its value on the next line, each
+/// terminated by a NUL.
 fn found(listed: &str) -> Vec<Persisted> {
     let fields: Vec<&str> = listed.split('\0').collect();
     let settings =
@@ -45,14 +45,15 @@ fn found(listed: &str) -> Vec<Persisted> {
     persisted.collect()
 }
 
-/// git writes sections and the last part of a key in lower case. An empty value takes back what was set before.
+/// Returns true if a setting grants access. git prints sections and the last part of a key in lower
+/// case. An empty value resets earlier ones.
 fn lets_in(key: &str, value: &str) -> bool {
     let is = |section: &str, name: &str| key.starts_with(section) && key.ends_with(name);
     let kept = is("http.", ".extraheader") || is("credential.", ".helper");
     kept && !value.trim().is_empty() || USER_INFO.is_match(key) || USER_INFO.is_match(value)
 }
 
-/// A name or a password in an address. That of `ssh` is a name that everybody has.
+/// Matches a user name or password in a URL. The user of an `ssh` URL is not a secret.
 static USER_INFO: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(https?://)[^/\s@]+@")
         .expect("the patterns of this program are written right")

@@ -1,4 +1,4 @@
-//! What happened on GitHub, as a value: the file that Actions leaves for a workflow, and what its environment says.
+//! A GitHub event as a value, read from the event file of Actions and its environment variables.
 
 use std::collections::BTreeMap;
 
@@ -11,63 +11,65 @@ mod surroundings;
 pub use read::{EventError, read};
 pub use surroundings::Surroundings;
 
-/// What happened, who caused it, and what it is about.
+/// A GitHub event: the action, the account that caused it, and the issue or pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Context {
-    /// The event.
+    /// The name of the event.
     pub event: EventName,
-    /// What happened to the thing that the event is about: `opened`, `labeled`, `created` and so on.
+    /// The action of the event: `opened`, `labeled`, `created` and so on.
     pub action: Option<String>,
-    /// The repository.
+    /// The repository the event belongs to.
     pub repository: Repository,
-    /// Who caused the event. Whether they may is another question.
+    /// The account that caused the event. Its permissions are checked elsewhere.
     pub actor: Account,
-    /// Who had the workflow run again, if that is somebody else. They need the same right.
+    /// The account that re-ran the workflow, if it is a different one. It needs the same
+    /// permission.
     pub rerun_by: Option<Account>,
-    /// The issue or pull request that it is about.
+    /// The issue or pull request the event is about.
     pub entity: Option<Entity>,
-    /// The text that this event brought.
+    /// The text in the event.
     pub said: Option<Said>,
-    /// When it happened, as the service writes it. What was written or changed later was not there for whoever caused it.
+    /// The time of the event, as GitHub writes it. Later text and edits are ignored, because the
+    /// actor had not seen them.
     pub at: Option<String>,
     /// The label that was just added.
     pub label: Option<String>,
     /// The account that was just assigned.
     pub assignee: Option<Account>,
-    /// What the workflow was started with.
+    /// The inputs of the workflow.
     pub inputs: BTreeMap<String, String>,
-    /// The run of the workflow.
+    /// The workflow run.
     pub run: WorkflowRun,
 }
 
-/// The events that are understood.
+/// The supported events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventName {
-    /// Something happened to an issue.
+    /// An action on an issue.
     Issues,
-    /// Somebody wrote below an issue or a pull request.
+    /// A comment on an issue or pull request.
     IssueComment,
-    /// Something happened to a pull request.
+    /// An action on a pull request.
     PullRequest,
-    /// The same, with the workflow and the secrets of the base branch.
+    /// An action on a pull request, with the workflow and the secrets of the base branch.
     PullRequestTarget,
-    /// Somebody reviewed a pull request.
+    /// A review of a pull request.
     PullRequestReview,
-    /// Somebody wrote at a line of a pull request.
+    /// A comment on a line of a pull request.
     PullRequestReviewComment,
-    /// Somebody started the workflow by hand.
+    /// A workflow started by hand.
     WorkflowDispatch,
-    /// A program started it.
+    /// A workflow started through the API.
     RepositoryDispatch,
-    /// The clock did.
+    /// A workflow started by a schedule.
     Schedule,
-    /// Something else.
+    /// Any other event.
     Other(String),
 }
 
 impl EventName {
-    /// The names of those that may call somebody.
+    /// The names of the events that can trigger the agent.
     pub const KNOWN: [&str; 9] = [
         "issues",
         "issue_comment",
@@ -80,7 +82,7 @@ impl EventName {
         "schedule",
     ];
 
-    /// The event that GitHub calls so.
+    /// Parses GitHub's name of an event.
     pub fn parse(name: &str) -> EventName {
         match name {
             "issues" => EventName::Issues,
@@ -96,7 +98,7 @@ impl EventName {
         }
     }
 
-    /// What GitHub calls it.
+    /// Returns GitHub's name of the event.
     pub fn as_str(&self) -> &str {
         match self {
             EventName::Issues => "issues",
@@ -114,7 +116,7 @@ impl EventName {
 }
 
 impl Context {
-    /// The event with what happened, such as `issues.opened`.
+    /// Returns the event with its action, such as `issues.opened`.
     pub fn event_and_action(&self) -> String {
         match &self.action {
             Some(action) => format!("{}.{action}", self.event.as_str()),
@@ -122,13 +124,13 @@ impl Context {
         }
     }
 
-    /// Whether what happened is called so.
+    /// Returns true if the event has this action.
     pub fn is_action(&self, action: &str) -> bool {
         self.action.as_deref() == Some(action)
     }
 
-    /// Whether it is about a pull request whose change comes from another repository, or from one that is gone. Where the
-    /// event does not say the branches, nobody knows: ask the service first.
+    /// Returns true if the event is about a pull request from another repository, or from one that
+    /// was deleted. `None` if the event does not contain the branches: look them up first.
     pub fn is_fork(&self) -> Option<bool> {
         let entity = self.entity.as_ref().filter(|entity| entity.is_pull);
         let Some(entity) = entity else { return Some(false) };
@@ -139,19 +141,19 @@ impl Context {
 }
 
 impl Repository {
-    /// `owner/name`.
+    /// Returns `owner/name`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.owner, self.name)
     }
 }
 
 impl Account {
-    /// Whether this is the account of that name. Names differ in more than case.
+    /// Returns true if the account has this login. Logins are case-insensitive.
     pub fn is(&self, login: &str) -> bool {
         self.login.eq_ignore_ascii_case(login)
     }
 
-    /// Whether it is a program: it says so, or its name does.
+    /// Returns true if the account is a bot, by its kind or its login.
     pub fn is_bot(&self) -> bool {
         self.kind == AccountKind::Bot || self.login.to_ascii_lowercase().ends_with("[bot]")
     }
@@ -160,101 +162,101 @@ impl Account {
 /// A repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Repository {
-    /// Whose it is.
+    /// The owner of the repository.
     pub owner: String,
-    /// Its name.
+    /// The name of the repository.
     pub name: String,
-    /// The branch that others begin on.
+    /// The default branch.
     pub default_branch: Option<String>,
 }
 
-/// Somebody.
+/// A GitHub account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Account {
-    /// The name that they are known by.
+    /// The login of the account.
     pub login: String,
-    /// What they are.
+    /// The kind of account.
     pub kind: AccountKind,
 }
 
-/// What an account is.
+/// The kind of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountKind {
     /// A person.
     User,
-    /// A program.
+    /// A bot or app.
     Bot,
     /// An organisation.
     Organization,
-    /// Nobody said.
+    /// Not specified.
     Unknown,
 }
 
 /// An issue or a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entity {
-    /// Its number.
+    /// The number of the issue or pull request.
     pub number: u64,
-    /// Its title, as its author wrote it.
+    /// The title, as its author wrote it.
     pub title: String,
-    /// Its text, as its author wrote it.
+    /// The text, as its author wrote it.
     pub body: String,
-    /// Who opened it.
+    /// The account that opened it.
     pub author: Account,
-    /// Its labels.
+    /// The names of its labels.
     pub labels: Vec<String>,
-    /// Who it is assigned to.
+    /// The logins of its assignees.
     pub assignees: Vec<String>,
-    /// Whether it is open.
+    /// True if it is open.
     pub open: bool,
-    /// Whether it is a pull request. Its branches are known only where the event says them.
+    /// True if it is a pull request. Its branches are known only if the event contains them.
     pub is_pull: bool,
-    /// The branches of a pull request, where the event says them.
+    /// The branches of a pull request, if the event contains them.
     pub pull: Option<Pull>,
 }
 
 /// The branches of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pull {
-    /// The branch with the change.
+    /// The head branch.
     pub head_ref: String,
-    /// Its commit.
+    /// The commit of the head branch.
     pub head_sha: String,
-    /// The repository that it is in, as `owner/name`; nothing if that is gone.
+    /// The repository of the head branch, as `owner/name`; null if it was deleted.
     pub head_repository: Option<String>,
-    /// The branch that it shall go into.
+    /// The base branch.
     pub base_ref: String,
-    /// Its commit.
+    /// The commit of the base branch.
     pub base_sha: String,
-    /// Whether it is not ready.
+    /// True if the pull request is a draft.
     pub draft: bool,
 }
 
-/// A text that an event brought.
+/// The text in an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Said {
-    /// The text, as it was written.
+    /// The text, as its author wrote it.
     pub text: String,
-    /// What it was before, if it was edited.
+    /// The previous text, if it was edited.
     pub before: Option<String>,
-    /// Who wrote it.
+    /// The author of the text.
     pub author: Account,
-    /// The number of the comment; nothing for the text of an issue or pull request.
+    /// The id of the comment; null for the text of an issue or pull request.
     pub comment: Option<u64>,
-    /// The file and line that it was written at.
+    /// The file and line the comment was written at.
     pub place: Option<(String, Option<u64>)>,
 }
 
-/// The run of a workflow.
+/// A workflow run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkflowRun {
-    /// Its id.
+    /// The id of the workflow run.
     pub id: Option<String>,
-    /// Where people see it.
+    /// The URL of the page of the workflow run.
     pub url: Option<String>,
-    /// The commit that it runs on.
+    /// The commit the workflow runs on.
     pub sha: Option<String>,
-    /// The branch or tag that it runs on.
+    /// The branch or tag the workflow runs on.
     pub ref_name: Option<String>,
 }

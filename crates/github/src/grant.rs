@@ -1,4 +1,5 @@
-//! What an agent may do in a run for GitHub: what its mode needs, and never more than whoever asked may do themselves.
+//! Decides the tools and permissions of an agent in a GitHub run: those its mode needs, and never
+//! more than the person who asked has.
 
 use repertoire_agent::permission::{Mode as PermissionMode, Permissions, Rule, tool_name};
 use crate::actor::Admission;
@@ -6,17 +7,17 @@ use crate::actor::Admission;
 use super::mode::Mode;
 use repertoire_checks::protected_files::PROTECTED;
 
-/// Tools that leave the machine. They need the mode's word and the configuration's.
+/// Tools that use the network. They must be listed by the mode and by the configuration.
 const NETWORK: [&str; 2] = ["github", "research"];
 
-/// Tools that change something here. They need the mode's word.
+/// Tools that change something locally. They must be listed by the mode.
 const CHANGING: [&str; 7] = ["bash", "git", "write", "edit", "run_tests", "plan", "delegate"];
 
-/// Tools that look and change nothing. Every mode has them unless it says that it does not want them.
+/// Read-only tools. Every mode has them unless it disallows them.
 const LOOKING: [&str; 8] =
     ["read", "search", "grep", "glob", "list", "todo", "skill", "skill_search"];
 
-/// Commands that reach other places, or change how the engine's own git behaves.
+/// Commands that reach other places, or change the behaviour of the engine's own git.
 const NEVER: [&str; 7] = [
     "Bash(git push:*)",
     "Bash(git remote:*)",
@@ -27,16 +28,16 @@ const NEVER: [&str; 7] = [
     "Bash(gh:*)",
 ];
 
-/// What a run may do.
+/// The tools and permissions of a run.
 #[derive(Clone, Debug)]
 pub struct Grant {
-    /// The tools that the agent has, in a fixed order. Nothing else is offered to it.
+    /// The tools of the agent, in a fixed order. No others are offered to it.
     pub tools: Vec<String>,
-    /// Who may do what.
     pub permissions: Permissions,
 }
 
-/// Works out what a run may do. `network` are the tools that the configuration lets leave the machine.
+/// Decides the tools and permissions of a run. `network` lists the tools that the configuration
+/// allows to use the network.
 pub fn grant(mode: &Mode, admission: &Admission, network: &[String]) -> Grant {
     let tools = tools(mode, admission, network);
     let mut permissions = Permissions::new(match admission {
@@ -49,7 +50,7 @@ pub fn grant(mode: &Mode, admission: &Admission, network: &[String]) -> Grant {
     Grant { tools, permissions }
 }
 
-/// Which tools a mode has for somebody who was admitted.
+/// Returns the tools of a mode for an admission.
 fn tools(mode: &Mode, admission: &Admission, network: &[String]) -> Vec<String> {
     let listed = |list: &[String], tool: &str| list.iter().any(|name| tool_name(name) == tool);
     let may = |tool: &str| match admission {
@@ -57,7 +58,7 @@ fn tools(mode: &Mode, admission: &Admission, network: &[String]) -> Vec<String> 
             LOOKING.contains(&tool)
                 || listed(&mode.tools, tool) && (!NETWORK.contains(&tool) || listed(network, tool))
         }
-        // A read-only run may still ask git what happened.
+        // A read-only run may still read the history with git.
         Admission::Read => LOOKING.contains(&tool) || tool == "git" && listed(&mode.tools, tool),
         Admission::Refused { .. } => false,
     };
@@ -66,7 +67,8 @@ fn tools(mode: &Mode, admission: &Admission, network: &[String]) -> Vec<String> 
     tools.map(|tool| (*tool).to_owned()).collect()
 }
 
-/// A tool that the run does not have is denied as well: the list keeps it from being offered, the rule from being called.
+/// Returns the deny rules. Tools that the run does not have are also denied: the tool list keeps
+/// them from being offered, the rule from being called.
 fn denied(tools: &[String]) -> Vec<Rule> {
     let all = LOOKING.iter().chain(&CHANGING).chain(&NETWORK);
     let missing = all.filter(|tool| !tools.iter().any(|has| has == *tool));
@@ -76,7 +78,8 @@ fn denied(tools: &[String]) -> Vec<Rule> {
     rules
 }
 
-/// Rules for a path in the spellings that people use, so that a refusal can be read, and then in any.
+/// Returns rules for a path in the common spellings, so that a refusal is readable, and then in any
+/// case.
 fn spellings(glob: &str) -> [String; 3] {
     let (stem, ending) = match glob.rsplit_once('.') {
         Some((stem, ending)) if !ending.contains('/') => (stem, format!(".{ending}")),
@@ -84,9 +87,12 @@ fn spellings(glob: &str) -> [String; 3] {
     };
     let any: String = glob
         .chars()
-        .map(|c| match c.is_ascii_lowercase() {
-            true => format!("[{c}{}]", c.to_ascii_uppercase()),
-            false => c.to_string(),
+        .map(|c| {
+            if c.is_ascii_lowercase() {
+                format!("[{c}{}]", c.to_ascii_uppercase())
+            } else {
+                c.to_string()
+            }
         })
         .collect();
     [

@@ -1,7 +1,9 @@
-//! GitHub as Repertoire sees it: what an event says ([`event`]), whether it calls for work ([`trigger`]), who may ask for
-//! it ([`actor`]), what becomes of the text of strangers ([`stranger`]), and what can be asked of the service ([`client`]).
+//! GitHub integration: reading events ([`event`]), deciding whether they trigger work ([`trigger`])
+//! and who may ask for it ([`actor`]), sanitising untrusted text ([`stranger`]), and calling the
+//! API ([`client`]).
 //!
-//! Everything but the client is a function over values. Nothing here knows of skills, agents or runs.
+//! Everything except the client is a pure function over values. Nothing here depends on skills,
+//! agents or runs.
 
 pub mod actor;
 pub mod automerge;

@@ -2,80 +2,83 @@
 
 use std::time::Duration;
 
-/// Largest event file that is read. GitHub sends no payload above 25 MB.
+/// The maximum size of an event file. GitHub sends no payload above 25 MB.
 pub const EVENT_BYTES_MAX: u64 = 25 * 1024 * 1024;
 
-/// Longest text of a comment, an issue or a review. GitHub takes 65,536 characters of up to four bytes.
+/// The maximum size of a comment, an issue or a review. GitHub allows 65,536 characters of up to
+/// four bytes.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
 
-/// Longest title, label, branch, file name or other thing of one line that is shown.
+/// The maximum length of a title, label, branch, file name or other text of one line.
 pub const LINE_CHARS_MAX: usize = 256;
 
-/// Most labels, assignees and inputs of one event.
+/// The maximum number of labels, assignees or inputs of one event.
 pub const LIST_MAX: usize = 200;
 
-/// Longest name of an account, a repository or an event.
+/// The maximum length of the name of an account, a repository or an event.
 pub const NAME_BYTES_MAX: usize = 100;
 
-/// How often a text is gone through until nothing more is found in it.
+/// The maximum number of sanitising passes over a text before it is neutralised bluntly.
 pub const CLEAN_PASSES_MAX: usize = 6;
 
-/// Most characters of a comment of ours, with all that is folded in it; GitHub takes 65,536.
+/// Maximum number of characters of a comment that we post, folded sections included. GitHub's own
+/// limit is 65,536.
 pub const COMMENT_CHARS_MAX: usize = 60_000;
 
-/// Most characters of a pull request's text.
+/// Maximum number of characters of a pull request's body.
 pub const PULL_BODY_CHARS_MAX: usize = 30_000;
 
-/// Most characters of a pull request's title.
+/// Maximum number of characters of a pull request's title.
 pub const PULL_TITLE_CHARS_MAX: usize = 120;
 
-/// Most tasks of one source that are looked at, and of one run that a mode may ask for.
+/// Maximum number of tasks read from one source, and that a mode may request for one run.
 pub const TASKS_MAX: usize = 1_000;
 
-/// Largest file of tasks that is read.
+/// Maximum size of a task file.
 pub const TASKS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Most characters of a task's title.
+/// Maximum number of characters of a task's title.
 pub const TASK_TITLE_CHARS_MAX: usize = 300;
 
-/// Most characters of a task's text.
+/// Maximum number of characters of a task's text.
 pub const TASK_BODY_CHARS_MAX: usize = 40_000;
 
-/// Most characters of what an agent said that a dead letter has as its question.
+/// Maximum number of characters of an agent's answer that become the question of a dead letter.
 pub const LETTER_QUESTION_CHARS_MAX: usize = 1_000;
 
-/// How long the label of a run at work holds others back, if nobody says otherwise: as long as a job on GitHub may take.
+/// Default time for which the in-progress label of a run blocks other runs: the longest time that a
+/// job on GitHub may take.
 pub const CLAIM_LEASE: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// Longest pause between tasks that a mode may ask for.
+/// Maximum pause between tasks that a mode may request.
 pub const DELAY_MS_MAX: u64 = 60 * 60 * 1_000;
 
-/// Most comments of a discussion that an agent is given.
+/// Maximum number of comments of a thread in a prompt.
 pub const THREAD_COMMENTS_MAX: usize = 50;
 
-/// Most authors of a discussion whose rights are asked for.
+/// Maximum number of authors of a thread whose permissions are looked up.
 pub const THREAD_AUTHORS_MAX: usize = 10;
 
-/// Most bytes of a pull request's changes that an agent is given.
+/// Maximum number of bytes of a pull request's diff in a prompt.
 pub const PROMPT_DIFF_BYTES_MAX: usize = 64 * 1024;
 
-/// Most links that are followed until a file is found.
+/// Maximum number of symbolic links followed to find a file.
 pub const LINK_STEPS_MAX: usize = 8;
 
-/// Longest target of a link that is followed.
+/// Maximum length of a symbolic link's target.
 pub const LINK_BYTES_MAX: u64 = 4_096;
 
-/// How often pending checks are looked at.
+/// Interval at which pending checks are polled.
 pub const MERGE_POLL: Duration = Duration::from_secs(10);
 
-/// How long the first check of a merged commit may take to begin.
+/// Timeout for the first check of a merged commit to appear.
 pub const MERGE_WATCH_APPEAR: Duration = Duration::from_secs(60);
 
-/// Most pull requests that are looked at when no event names one.
+/// Maximum number of pull requests examined when no event names one.
 pub const MERGE_PULLS_MAX: usize = 20;
 
-/// Longest line that says where a pull request comes from.
+/// Maximum length of the line that records a pull request's origin.
 pub const ORIGIN_BYTES_MAX: usize = 4 * 1024;
 
-/// How often a merge starts again because the head moved.
+/// Maximum number of times a merge restarts because the head moved.
 pub const MERGE_RESTARTS_MAX: u32 = 3;

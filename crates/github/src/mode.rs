@@ -1,7 +1,8 @@
-//! A mode: how an event is answered, read from a skill of type `mode`.
+//! A mode defines how an event is answered. It is read from a skill of type `mode`.
 //!
-//! A mode decides nothing about who may ask. It says what starts it, which tools it needs, where it reports, and what the
-//! agent is told. What is wrong with one is a finding; a mode that lacks a template is not used, and that is said loudly.
+//! A mode has no say in who may ask. It defines its triggers, its tools, where it reports, and the
+//! prompts of the agent. Problems are reported as diagnostics; a mode without a required template
+//! is not used, with a warning.
 
 use camino::Utf8PathBuf;
 use crate::trigger::Trigger;
@@ -21,92 +22,88 @@ mod settings;
 pub use detect::{Considered, Detection, detect};
 pub use load::{Modes, findings, modes};
 
-/// How an event is answered.
+/// The definition of how an event is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// Its name: `agent`, `tag`, `continuous` or one's own.
+    /// `agent`, `tag`, `continuous` or a custom name.
     pub name: String,
-    /// Where it is from.
     pub origin: ModeOrigin,
-    /// What it does and when.
     pub description: String,
-    /// What starts it. Any one is enough.
+    /// The triggers. A single match is enough.
     pub triggers: Vec<Trigger>,
-    /// 0 to 100; the highest among those that match wins.
+    /// 0 to 100; the matching mode with the highest priority wins.
     pub priority: u8,
-    /// The tools that it works with.
     pub tools: Vec<String>,
-    /// The tools that it never uses.
+    /// Tools that the mode never uses.
     pub disallowed_tools: Vec<String>,
-    /// Where it tells how far it is.
+    /// The settings of the progress report.
     pub tracking: Tracking,
-    /// How its work is done.
     pub execution: Execution,
-    /// What the agent is told about itself.
+    /// The template of the system prompt.
     pub system: Template,
-    /// What the agent is asked.
+    /// The template of the user prompt.
     pub user: Template,
 }
 
-/// Where a mode is from.
+/// The origin of a mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "from")]
 pub enum ModeOrigin {
     /// A skill.
     Skill {
-        /// Its name.
+        /// The name of the skill.
         skill: String,
-        /// Where its root belongs.
+        /// The scope of the root it was found in.
         scope: Scope,
-        /// Its file.
+        /// The file of the skill.
         #[schemars(with = "String")]
         file: Utf8PathBuf,
     },
-    /// This program, because there is no skill that could be used.
+    /// Built into this program, used if no skill provides the mode.
     Fallback,
 }
 
-/// Where a mode tells how far it is.
+/// The settings of the progress report of a mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tracking {
-    /// In which comment.
+    /// The comment.
     pub comment: TrackingComment,
-    /// The label while it works.
+    /// The label that is set while the mode works.
     pub status_label: Option<String>,
-    /// Most characters of a comment.
+    /// The maximum length of a comment, in characters.
     pub comment_limit: usize,
 }
 
-/// The comment in which a mode tells how far it is.
+/// The comment in which a mode reports its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrackingComment {
-    /// A new one for each run.
+    /// A new comment for each run.
     New,
-    /// One for each issue or pull request, brought up to date.
+    /// One comment for each issue or pull request, which is updated.
     Sticky,
-    /// None.
+    /// No comment.
     None,
 }
 
-/// How the work of a mode is done.
+/// The way the work of a mode is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Execution {
     /// When a branch is needed.
     pub requires_branch: RequiresBranch,
     /// When a pull request is opened.
     pub opens_pull_request: OpensPullRequest,
-    /// Whether work that failed may be tried again.
+    /// True if failed work may be retried.
     pub supports_retry: bool,
-    /// Whether it goes from task to task.
+    /// True if it works through several tasks.
     pub supports_continuous: bool,
-    /// Most tasks of a run.
+    /// The maximum number of tasks in a run.
     pub max_tasks: Option<u32>,
-    /// The pause between tasks.
+    /// The pause between tasks, in milliseconds.
     pub delay_ms: Option<u64>,
-    /// Whether the first failure ends the run.
+    /// True if the first failure ends the run.
     pub stop_on_first_failure: bool,
-    /// How often a failure is tried again, if the configuration allows as many.
+    /// The maximum number of retries, within the limit of the configuration.
     pub max_retries: u32,
 }
 
@@ -122,7 +119,7 @@ pub enum RequiresBranch {
     Never,
 }
 
-/// When a mode opens a pull request, if the configuration lets it.
+/// When a mode opens a pull request, if the configuration allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OpensPullRequest {
@@ -135,18 +132,19 @@ pub enum OpensPullRequest {
 }
 
 impl Mode {
-    /// Reads a mode. Without one of its templates there is none.
+    /// Reads a mode from a skill. Returns `None` if one of its templates is missing.
     pub fn read(skill: &Skill) -> (Option<Mode>, Vec<Diagnostic>) {
         load::read(skill)
     }
 
-    /// Whether a trigger starts it.
+    /// Returns true if a trigger starts the mode.
     pub fn takes(&self, trigger: Trigger) -> bool {
         self.triggers.contains(&trigger)
     }
 }
 
-/// The name of a mode: a skill `agent-mode` and a mode `agent` are the same.
+/// Returns the name of a mode without the suffix `-mode`: a skill `agent-mode` defines the mode
+/// `agent`.
 pub fn plain_name(name: &str) -> &str {
     let name = name.trim();
     name.strip_suffix("-mode").filter(|rest| !rest.is_empty()).unwrap_or(name)

@@ -1,57 +1,56 @@
-//! What a workflow reads of a step: outputs, the summary, and commands to the runner. Pure; the caller writes the files.
+//! The outputs of a workflow step: output values, the summary, and commands to the runner. Pure;
+//! the caller writes the files.
 
 use std::borrow::Cow;
 
-/// Most bytes of a summary: the runner takes 1 MiB and drops what is larger as a whole.
+/// The maximum size of a summary. The runner discards a summary above 1 MiB entirely.
 pub const SUMMARY_BYTES_MAX: usize = 1024 * 1024 - 1024;
-/// Most bytes of one output.
+/// The maximum size of one output.
 pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;
-/// Most characters of an annotation.
+/// The maximum length of an annotation.
 pub const ANNOTATION_CHARS_MAX: usize = 4_000;
 
-/// Why outputs were not written.
+/// The reason an output cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutputError {
-    /// Not the name of an output.
+    /// The name is not valid for an output.
     #[error("`{name}` cannot be the name of an output: letters, digits, `-` and `_` only")]
-    BadName {
-        /// The name.
-        name: String,
-    },
-    /// The value has the delimiter in it, or the delimiter is no word.
+    BadName { name: String },
+    /// The value contains the delimiter, or the delimiter is not valid.
     #[error("the output `{name}` cannot be told from its end; try another delimiter")]
-    BadDelimiter {
-        /// The name.
-        name: String,
-    },
+    BadDelimiter { name: String },
 }
 
-/// An output, as it is added to the file that `GITHUB_OUTPUT` names.
+/// Formats an output for the file in `GITHUB_OUTPUT`.
 ///
-/// `delimiter` has to be one that nobody could know beforehand: a value that has it in it would set outputs of its own.
+/// `delimiter` must be unpredictable: a value that contains it could set outputs of its own.
 pub fn output(name: &str, value: &str, delimiter: &str) -> Result<String, OutputError> {
-    let fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let starts = |name: &str| {
-        name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
-    };
-    if !starts(name) || !name.bytes().all(fine) {
+    if !starts_like_name(name) || !name.bytes().all(is_name_byte) {
         let name = repertoire_text::terminal::printable(name);
         return Err(OutputError::BadName { name });
     }
-    let word = delimiter.len() >= 16 && delimiter.bytes().all(fine);
+    let is_valid = delimiter.len() >= 16 && delimiter.bytes().all(is_name_byte);
     let value = bounded(value, OUTPUT_BYTES_MAX);
-    if !word || value.contains(delimiter) || name.contains(delimiter) {
+    if !is_valid || value.contains(delimiter) || name.contains(delimiter) {
         return Err(OutputError::BadDelimiter { name: name.to_owned() });
     }
     Ok(format!("{name}<<{delimiter}\n{value}\n{delimiter}\n"))
 }
 
-/// A summary within the runner's limit, with a note if it was cut.
+fn starts_like_name(name: &str) -> bool {
+    name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}
+
+/// Truncates a summary to the runner's limit, with a note.
 pub fn summary(markdown: &str) -> String {
     bounded(markdown, SUMMARY_BYTES_MAX).into_owned()
 }
 
-/// A text for a cell or a line of Markdown: nothing in it is markup.
+/// Escapes text for a cell or line of Markdown, so that nothing in it is markup.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in repertoire_text::invisible::removed(text).0.chars() {
@@ -69,34 +68,28 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// How bad an annotation is.
+/// The level of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Something to know.
     Notice,
-    /// Something to look at.
     Warning,
-    /// Something that went wrong.
     Error,
 }
 
-/// A note that GitHub shows beside a file, or with the run.
+/// An annotation that GitHub shows beside a file, or with the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation<'a> {
-    /// How bad it is.
     pub level: Level,
-    /// What it is called.
     pub title: Option<&'a str>,
-    /// The file, relative to the repository.
+    /// The path of the file, relative to the repository.
     pub file: Option<&'a str>,
     /// The line, from 1.
     pub line: Option<u64>,
-    /// What it says.
     pub message: &'a str,
 }
 
 impl Annotation<'_> {
-    /// The command that makes it, on one line, without a line break at its end.
+    /// Returns the command that creates the annotation: one line without a line break at its end.
     pub fn command(&self) -> String {
         let name = match self.level {
             Level::Notice => "notice",
@@ -119,29 +112,30 @@ impl Annotation<'_> {
     }
 }
 
-/// The command that hides a value in the log from now on.
+/// Returns the command that masks a value in the log from now on.
 pub fn mask(value: &str) -> String {
     format!("::add-mask::{}", data(value))
 }
 
-/// The command after which the runner obeys nothing until [`resume_commands`] is printed with the same token.
+/// Returns the command after which the runner ignores commands until [`resume_commands`] is printed
+/// with the same token.
 ///
-/// What an agent or a check prints is held between the two. The token has to be one that nobody could know beforehand.
+/// The output of agents and checks is printed between the two. The token must be unpredictable.
 pub fn stop_commands(token: &str) -> String {
     format!("::stop-commands::{}", data(token))
 }
 
-/// The command that ends what [`stop_commands`] began.
+/// Returns the command that ends the effect of [`stop_commands`].
 pub fn resume_commands(token: &str) -> String {
     format!("::{}::", data(token))
 }
 
-/// Text after the second pair of colons.
+/// Escapes the message of a command.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// Text between the name and the second pair of colons.
+/// Escapes a property of a command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,7 +1,8 @@
-//! The branch of a finished run, on GitHub: pushed, and a pull request opened for it.
+//! Publishes the branch of a finished run on GitHub: pushes it and opens a pull request.
 //!
-//! Nothing goes out that touches a protected path in any of its commits, nothing goes to a branch without the configured
-//! prefix, and no branch is ever forced. The token is in the environment of the one process that pushes.
+//! A branch is not pushed if any of its commits touches a protected path, or if its name lacks the
+//! configured prefix. Nothing is ever force-pushed. The token is only in the environment of the
+//! process that pushes.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use crate::client::{Client, ClientError, NewPull, name};
@@ -14,125 +15,99 @@ use repertoire_checks::protected_files::is_protected;
 use repertoire_git::repo::{Git, GitError, Oid, Remote};
 use crate::limits::{PULL_BODY_CHARS_MAX, PULL_TITLE_CHARS_MAX};
 
-/// What is to be published, and where.
+/// The branch to publish, and its destination.
 #[derive(Debug)]
 pub struct Publication<'a> {
-    /// The repository with the commits.
+    /// The local repository with the commits.
     pub git: &'a Git,
-    /// The service.
     pub client: &'a Client,
-    /// Where git finds the repository: see [`remote_of`].
+    /// The remote repository: see [`remote_of`].
     pub remote: &'a Remote,
-    /// What the names of our branches begin with.
+    /// The prefix of the bot's branches.
     pub prefix: &'a str,
-    /// The branch.
     pub branch: &'a str,
-    /// Its commit.
+    /// The commit of the branch.
     pub commit: &'a Oid,
-    /// The branch that it shall go into.
+    /// The base branch.
     pub base: &'a str,
-    /// The commit of that branch that the work began on.
+    /// The commit of the base branch on which the work started.
     pub base_commit: &'a Oid,
 }
 
-/// A pull request, in words. They are made harmless before they are sent.
+/// The text of a pull request. It is neutralised before it is sent.
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
-    /// What it does.
     pub title: &'a str,
-    /// Lines of ours, sent as they are: what it belongs to, and how it was checked.
+    /// Our own lines, sent unchanged: the issue it belongs to, and how it was checked.
     pub ours: &'a str,
-    /// What the agent says.
+    /// The text of the agent.
     pub theirs: &'a str,
-    /// Whether it is opened as a draft.
     pub draft: bool,
 }
 
-/// What came of it.
+/// The result of a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pushed {
-    /// The branch.
+    /// The name of the branch.
     pub branch: String,
-    /// The commit that it is at now.
+    /// The current commit of the branch.
     pub commit: String,
-    /// Whether it was there already.
+    /// True if the branch was already at this commit.
     pub was_there: bool,
 }
 
-/// A pull request that is open now.
+/// An open pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Opened {
-    /// Its number.
+    /// The number of the pull request.
     pub number: u64,
-    /// Where people see it.
+    /// The URL of its page.
     pub url: String,
-    /// Whether it was opened just now.
+    /// True if it was opened just now.
     pub is_new: bool,
-    /// Whether it is a draft.
+    /// True if it is a draft.
     pub draft: bool,
 }
 
-/// Why a branch was not published.
+/// The reason a branch was not published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The name does not begin as ours do.
+    /// The name lacks the prefix of the bot's branches.
     #[error("the branch `{branch}` is not pushed: only those that begin with `{prefix}` are ours")]
-    NotOurs {
-        /// The branch.
-        branch: String,
-        /// The prefix.
-        prefix: String,
-    },
-    /// It is one that others begin on.
+    NotOurs { branch: String, prefix: String },
+    /// The branch is the base, the default or a protected branch.
     #[error("the branch `{branch}` is not pushed: it is {why}")]
-    Guarded {
-        /// The branch.
-        branch: String,
-        /// Why it is not ours to move.
-        why: &'static str,
-    },
-    /// The change touches what agents do not change.
+    Guarded { branch: String, why: &'static str },
+    /// The branch changes protected paths.
     #[error(
         "the branch `{branch}` is not pushed: it changes {}, which only people change; look at it, and push it yourself",
         shown(paths)
     )]
     Protected {
-        /// The branch.
         branch: String,
-        /// What it changes.
+        /// The protected paths that it changes.
         paths: Vec<String>,
     },
-    /// There is nothing to publish.
+    /// The branch has no commits of its own.
     #[error("the branch `{branch}` has no commit that `{base}` does not have")]
-    Nothing {
-        /// The branch.
-        branch: String,
-        /// The base branch.
-        base: String,
-    },
-    /// The remote branch has commits of somebody else.
+    Nothing { branch: String, base: String },
+    /// The remote branch has commits of another author.
     #[error(
         "the branch `{branch}` is at {tip} on the remote, which is no ancestor of {commit}; somebody else pushed to it, and \
          nothing is forced"
     )]
     Taken {
-        /// The branch.
         branch: String,
-        /// Where it is.
+        /// The commit of the remote branch.
         tip: String,
-        /// Where it should have gone.
+        /// The commit that was to be pushed.
         commit: String,
     },
-    /// Not an address that is pushed to.
+    /// The URL is not allowed as a push destination.
     #[error("`{url}` is not an address that is pushed to: https, or a path on this machine")]
-    BadRemote {
-        /// The address.
-        url: String,
-    },
-    /// The service said no.
+    BadRemote { url: String },
     #[error(transparent)]
     Service(#[from] ClientError),
-    /// git said no.
     #[error(transparent)]
     Git(#[from] GitError),
 }
@@ -147,7 +122,8 @@ fn shown(paths: &[String]) -> String {
     out
 }
 
-/// Where git finds a repository of a service (what Actions calls `GITHUB_SERVER_URL`), and what lets us in.
+/// Returns the remote of a repository on a server (in Actions `GITHUB_SERVER_URL`), with the
+/// authentication header.
 pub fn remote_of(server_url: &str, client: &Client) -> Result<Remote, PublishError> {
     let server = server_url.trim().trim_end_matches('/');
     let host = server.split_once("://").map(|(_, host)| host).unwrap_or_default();
@@ -163,7 +139,7 @@ pub fn remote_of(server_url: &str, client: &Client) -> Result<Remote, PublishErr
     Ok(Remote { url, header: client.token().map(header) })
 }
 
-/// A token as git sends it to the service: a name that says nothing, and the token as the password.
+/// Returns a token as git sends it: with a fixed user name, and the token as the password.
 pub fn as_sent(token: &Secret) -> Secret {
     let text = format!("x-access-token:{}", token.reveal().trim());
     Secret::new(BASE64_STANDARD.encode(text))
@@ -173,7 +149,7 @@ fn header(token: &Secret) -> String {
     format!("Authorization: Basic {}", as_sent(token).reveal())
 }
 
-/// Pushes the branch, if it may be.
+/// Pushes the branch, if that is allowed.
 pub async fn push(what: &Publication<'_>) -> Result<Pushed, PublishError> {
     check_name(what)?;
     check_content(what).await?;
@@ -185,7 +161,7 @@ pub async fn push(what: &Publication<'_>) -> Result<Pushed, PublishError> {
         return Ok(Pushed { branch, commit, was_there: true });
     }
     if let Some(tip) = &tip {
-        // A commit that is not here at all is nobody's ancestor.
+        // A remote commit that does not exist locally cannot be an ancestor.
         let here = what.git.find(tip.as_str()).await?.is_some();
         if !here || !what.git.is_ancestor(tip, what.commit).await? {
             return Err(PublishError::Taken { branch, tip: tip.short().to_owned(), commit });
@@ -195,7 +171,7 @@ pub async fn push(what: &Publication<'_>) -> Result<Pushed, PublishError> {
     Ok(Pushed { branch, commit, was_there: false })
 }
 
-/// Opens a pull request for a branch that was pushed, or finds the one that is open.
+/// Opens a pull request for a pushed branch, or returns the one that is open.
 pub async fn open(
     what: &Publication<'_>,
     words: &Words<'_>,
@@ -220,10 +196,12 @@ pub async fn open(
 }
 
 fn cut_line(title: &str) -> String {
-    match title.chars().count() > PULL_TITLE_CHARS_MAX {
-        true => title.chars().take(PULL_TITLE_CHARS_MAX - 1).chain(['…']).collect(),
-        false if title.is_empty() => "Work of an agent".to_owned(),
-        false => title.to_owned(),
+    if title.chars().count() > PULL_TITLE_CHARS_MAX {
+        title.chars().take(PULL_TITLE_CHARS_MAX - 1).chain(['…']).collect()
+    } else if title.is_empty() {
+        "Work of an agent".to_owned()
+    } else {
+        title.to_owned()
     }
 }
 
@@ -238,13 +216,14 @@ fn check_name(what: &Publication<'_>) -> Result<(), PublishError> {
 }
 
 fn guarded(what: &Publication<'_>, holds: bool, why: &'static str) -> Result<(), PublishError> {
-    match holds {
-        true => Err(PublishError::Guarded { branch: what.branch.to_owned(), why }),
-        false => Ok(()),
+    if holds {
+        return Err(PublishError::Guarded { branch: what.branch.to_owned(), why });
     }
+    Ok(())
 }
 
-/// Looks at every commit: one that adds a file and one that takes it away again leave no difference, but were both pushed.
+/// Checks every commit for protected paths. A commit that adds a file and one that removes it leave
+/// no difference in the end, but both are pushed.
 async fn check_content(what: &Publication<'_>) -> Result<(), PublishError> {
     let range = format!("{}..{}", what.base_commit, what.commit);
     let commits = what.git.ok(&["rev-list", "--count", &range]).await?;
@@ -252,16 +231,16 @@ async fn check_content(what: &Publication<'_>) -> Result<(), PublishError> {
         let (branch, base) = (what.branch.to_owned(), what.base.to_owned());
         return Err(PublishError::Nothing { branch, base });
     }
-    // A merge is compared with each of its parents, wherever it stands.
+    // `-m` compares a merge with each of its parents.
     let args = ["log", "-m", "--no-renames", "--name-only", "-z", "--format=", &range, "--"];
     let mut touched = names(&what.git.ok(&args).await?);
     touched.retain(|path| is_protected(path));
     touched.sort();
     touched.dedup();
-    match touched.is_empty() {
-        true => Ok(()),
-        false => Err(PublishError::Protected { branch: what.branch.to_owned(), paths: touched }),
+    if !touched.is_empty() {
+        return Err(PublishError::Protected { branch: what.branch.to_owned(), paths: touched });
     }
+    Ok(())
 }
 
 fn names(bytes: &[u8]) -> Vec<String> {
@@ -269,7 +248,7 @@ fn names(bytes: &[u8]) -> Vec<String> {
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-/// Asks the service whether the branch is one that must not be moved. What it does not know is not guarded.
+/// Asks GitHub whether the branch must not be moved. A branch that does not exist is not guarded.
 async fn check_guards(what: &Publication<'_>) -> Result<(), PublishError> {
     let info = what.client.repository_info().await?;
     guarded(what, info.default_branch == what.branch, "the default branch")?;
@@ -280,7 +259,7 @@ async fn check_guards(what: &Publication<'_>) -> Result<(), PublishError> {
     }
 }
 
-/// git's words, without what lets us in.
+/// Removes the token from the output of git in an error.
 fn scrubbed(error: GitError, what: &Publication<'_>) -> PublishError {
     let GitError::Failed { command, dir, code, said } = error else { return error.into() };
     let token = what.client.token();

@@ -1,5 +1,5 @@
-//! From an event to work on a branch, and back to a comment: who may ask is asked, what they want is put into words, the plan
-//! loop does it, and what came of it is told where it was asked for.
+//! From an event to work on a branch and back to a comment: checks the permissions of the actor,
+//! builds the prompt, runs the plan loop, and reports the outcome where the work was requested.
 
 use camino::Utf8PathBuf;
 use repertoire_agent::backend::Kind;
@@ -43,46 +43,45 @@ pub use letters::Started;
 pub use outcome::{Conclusion, Outcome, TaskOutcome};
 pub use queue::Continuous;
 
-/// What the configuration of the base branch says, and whoever started the workflow.
+/// The settings of a run: the configuration of the base branch, and the inputs of the workflow.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What starts a mode.
     pub triggers: TriggerSettings,
-    /// Who may ask.
+    /// The rules about who may ask.
     pub rules: Rules,
-    /// The mode that was asked for by name.
+    /// The mode that was requested by name.
     pub mode: Option<String>,
-    /// The label of tasks that failed.
+    /// The label of failed tasks.
     pub failed_label: String,
-    /// Whether an agent without a sandbox may work.
+    /// The sandbox requirement for agents.
     pub walls: Walls,
-    /// Tools that may leave the machine.
+    /// The tools that may use the network.
     pub network: Vec<String>,
-    /// What the names of our branches begin with.
+    /// The prefix of the bot's branches.
     pub branch_prefix: String,
-    /// Whether branches are pushed.
+    /// True if branches are pushed.
     pub push: bool,
-    /// Whether pull requests are opened.
+    /// True if pull requests are opened.
     pub pull_request: bool,
-    /// Whether they are drafts.
+    /// True if pull requests are opened as drafts.
     pub draft: bool,
-    /// How tasks are worked through.
+    /// The settings of continuous operation.
     pub continuous: Continuous,
-    /// Whether pull requests are merged.
     pub auto_merge: AutoMerge,
 }
 
-/// Whether what agents run has to be kept in its place.
+/// The sandbox requirement for agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walls {
-    /// It has to.
+    /// A sandbox is required.
     Needed,
-    /// The user who owns the machine says that there is nothing to lose.
+    /// The owner of the machine has waived the sandbox.
     GivenUp,
 }
 
 impl Settings {
-    /// Takes the account that the token is of for the one that we write as. The one that was configured stays ours.
+    /// Uses the account of the token as the bot's. The configured account still counts as the bot's
+    /// own.
     pub fn written_by(&mut self, login: &str) {
         let configured = std::mem::replace(&mut self.rules.bot_login, login.to_owned());
         self.rules.also_own.push(configured.clone());
@@ -91,44 +90,40 @@ impl Settings {
     }
 }
 
-/// Everything that a run on GitHub is done with.
+/// The dependencies of a GitHub run.
 pub struct Desk<'a> {
-    /// The service.
     pub client: &'a Client,
-    /// Where git finds the repository there.
+    /// The repository on GitHub, for git.
     pub remote: &'a Remote,
-    /// Where runs are recorded.
     pub journal: &'a Journal,
-    /// Who does the work.
     pub runner: &'a Runner,
-    /// Who we are for the journal.
+    /// The identity of this process in the journal.
     pub worker: &'a Worker,
-    /// The base branch, checked out: configuration, skills and modes are read there.
+    /// A checkout of the base branch, from which configuration, skills and modes are read.
     pub house: &'a Git,
-    /// The commits that the run stands on.
+    /// The commits that the run is based on.
     pub ground: &'a Ground,
-    /// What the configuration says.
     pub settings: &'a Settings,
-    /// What every piece of work is asked for: checks, reviewers, bounds.
+    /// The template of all plan requests: checks, reviewers, limits.
     pub request: &'a PlanRequest,
-    /// What a piece of work may use.
+    /// The limits of one piece of work.
     pub limits: Limits,
-    /// A word that nobody could know before.
+    /// An unpredictable word.
     pub nonce: &'a str,
-    /// The repository that failures and dead letters are remembered for.
+    /// The repository in the memory of failures and in dead letters.
     pub scope: &'a str,
-    /// What must never be told, besides the token.
+    /// Values to redact, besides the token.
     pub secrets: Vec<Secret>,
-    /// What happened, as it was given to us: for whoever takes it up again.
+    /// The raw event, to be stored in dead letters.
     pub event: &'a str,
-    /// Hears of every run in the journal before it begins.
+    /// Called for every run in the journal before it starts.
     pub on_run: &'a (dyn Fn(&RunId) + Sync),
-    /// The dead letter that this run takes up again, if it does.
+    /// The dead letter that this run retries, if it does.
     pub letter: Option<&'a str>,
 }
 
 impl Desk<'_> {
-    /// Everything that an event calls for, as far as whoever caused it may.
+    /// Does everything an event triggers, as far as its actor may.
     async fn called(
         &self,
         context: &Context,
@@ -142,15 +137,16 @@ impl Desk<'_> {
                 return *outcome;
             }
         };
-        let mut outcome = match call.mode.execution.supports_continuous {
-            true => self.work_through(&call, shutdown).await,
-            false => self.answer(&call, shutdown).await,
+        let mut outcome = if call.mode.execution.supports_continuous {
+            self.work_through(&call, shutdown).await
+        } else {
+            self.answer(&call, shutdown).await
         };
         outcome.mode = Some(call.mode.name.clone());
         outcome
     }
 
-    /// Says what [`Desk::called`] would do.
+    /// Describes what [`Desk::called`] would do (dry run).
     async fn would_do(&self, context: &Context, modes: &Modes) -> Outcome {
         let mut outcome = match self.call(context, modes).await {
             Err(outcome) => *outcome,
@@ -171,7 +167,8 @@ impl Desk<'_> {
         outcome
     }
 
-    /// What an event calls for, and with which rights; or why it is left at that.
+    /// Determines the mode of an event and the rights it has; or returns the outcome if nothing is
+    /// to be done.
     async fn call<'a>(
         &self,
         context: &'a Context,
@@ -194,7 +191,7 @@ impl Desk<'_> {
         let is_pull = context.entity.as_ref().is_some_and(|entity| entity.is_pull);
         let admission = match admitted.admission {
             Admission::Refused { reason } => return Err(left(Conclusion::Refused, reason)),
-            // Code of strangers is looked at, and never run; and a mode without a branch changes nothing.
+            // Code from a fork is read, but never run. A mode without a branch changes nothing.
             _ if is_pull && context.is_fork() != Some(false) => Admission::Read,
             _ if mode.execution.requires_branch == RequiresBranch::Never => Admission::Read,
             admission => admission,
@@ -202,7 +199,7 @@ impl Desk<'_> {
         if let Some(why) = self.not_held(&admission) {
             return Err(left(Conclusion::Failed, why));
         }
-        // Tasks are worked on with nobody watching: who may only ask would have them all fail.
+        // Tasks are worked on unattended. With read-only rights they would all fail.
         if mode.execution.supports_continuous && admission != Admission::Write {
             let (mode, actor) = (&mode.name, &context.actor.login);
             let reason = format!(
@@ -218,8 +215,9 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Why the agents of this run cannot be held to what whoever asked may have; `None` if they can. Somebody else's agent that
-    /// runs without a sandbox reads every file of the machine, with or without being asked to change anything.
+    /// Returns the reason the agents of this run cannot be restricted to the rights of the actor;
+    /// `None` if they can. An external agent without a sandbox can read every file of the machine,
+    /// even if it is not asked to change anything.
     fn not_held(&self, admission: &Admission) -> Option<String> {
         let hands = [&self.request.implementer, &self.request.reviewer];
         let words = hands.iter().filter_map(|hand| hand.backend.as_deref());
@@ -248,35 +246,35 @@ struct Call<'a> {
     admission: Admission,
     answers: Answers,
     trigger: Option<Match>,
-    /// What people should know, whatever comes of it.
+    /// Warnings for people, whatever the outcome is.
     warnings: Vec<String>,
 }
 
-/// A piece of work in the words of GitHub.
+/// A piece of work on GitHub.
 struct Wanted {
-    /// What people know it by.
+    /// The name shown to people.
     name: String,
-    /// The task in a line.
+    /// The task in one line.
     title: String,
     prompt: Prompt,
     grant: Grant,
-    /// Whether an answer will do.
+    /// True if an answer without changes is a valid result.
     answer: bool,
-    /// The plan that is worked through instead.
+    /// The plan to work through instead of the prompt.
     plan: Option<Utf8PathBuf>,
-    /// The list and the box in it that is ticked when it is done.
+    /// The task list and the id of the box that is ticked when the work is done.
     tick: Option<(Utf8PathBuf, String)>,
-    /// What it is about, for choosing skills.
+    /// The text that skills are selected by.
     topic: String,
-    /// The issue that it is for.
+    /// The issue or pull request it is for.
     about: Option<u64>,
-    /// What it may use.
     limits: Limits,
 }
 
 impl Wanted {
-    /// What the plan and its commits call it. A title that a stranger may have written is neither read as a plan nor put into
-    /// a commit, where words in it would load skills, skip workflows or close issues.
+    /// Returns the label in the plan and in commits. The title of an issue is not used, since
+    /// anyone may have written it: in a plan or a commit message it could load skills, skip
+    /// workflows or close issues.
     fn label(&self) -> String {
         match self.about {
             None => self.title.clone(),
@@ -286,7 +284,7 @@ impl Wanted {
 }
 
 impl Desk<'_> {
-    /// Does what one event asks for, and answers it.
+    /// Does the work that an event asks for, and answers it.
     async fn answer(&self, call: &Call<'_>, shutdown: &CancellationToken) -> Outcome {
         let (tracking, notes) = self.track(call).await;
         let run_url = call.context.run.url.clone();
@@ -306,7 +304,8 @@ impl Desk<'_> {
             }
         };
         outcome.notes.extend(notes);
-        // Nobody takes up here what waits, so that it waits for a person as well; whoever stopped it knows.
+        // No worker resumes waiting work here, so waiting also ends in a dead letter. After a
+        // cancellation the user knows already.
         if !outcome.conclusion.is_fine() && !shutdown.is_cancelled() {
             self.bury(call, &mut outcome).await;
         }
@@ -324,7 +323,7 @@ impl Desk<'_> {
         outcome
     }
 
-    /// What is asked for, in words for the agent.
+    /// Builds the prompt and the parameters of the work.
     async fn wanted(&self, call: &Call<'_>) -> Result<Wanted, ClientError> {
         let context = call.context;
         let own = |login: &str| self.settings.rules.is_own(login);
@@ -353,7 +352,7 @@ impl Desk<'_> {
         Ok(Wanted { name, title, prompt, grant, answer: true, plan, tick, topic, about, limits })
     }
 
-    /// What an event is about, without what the mode says around it.
+    /// Returns the subject of an event, without the text that the mode adds.
     fn topic(&self, context: &Context) -> String {
         let prompt = crate::trigger::prompt(context, &self.settings.triggers);
         let said = context.said.as_ref().map(|said| said.text.as_str());
@@ -363,8 +362,8 @@ impl Desk<'_> {
         all.join("\n")
     }
 
-    /// What a pull request changes, at the commit that the agent gets. The service is asked where the history here ends before
-    /// the two branches meet.
+    /// Returns the diff of a pull request at the commit that the agent gets. Falls back to GitHub
+    /// if the local history does not contain the merge base.
     async fn diff(&self, number: u64) -> Result<String, ClientError> {
         let from_git = async {
             let (base, head) = (&self.ground.base, self.ground.head.as_ref()?);
@@ -402,11 +401,11 @@ impl Desk<'_> {
     fn secrets(&self) -> Vec<Secret> {
         let token = self.client.token();
         let all = token.into_iter().chain(&self.secrets).cloned();
-        // Git's way of sending the token is as good as the token.
+        // The encoded form in which git sends the token is as sensitive as the token.
         all.chain(token.map(publish::as_sent)).collect()
     }
 
-    /// Writes the first word below what the event is about.
+    /// Starts the tracking comment on the issue or pull request.
     async fn track(&self, call: &Call<'_>) -> (Option<Tracking>, Vec<String>) {
         let Some(entity) = &call.context.entity else { return (None, Vec::new()) };
         let tracked = &call.mode.tracking;
@@ -432,7 +431,7 @@ impl Desk<'_> {
     }
 }
 
-/// What was hidden in the texts that went into a prompt, for people.
+/// Describes what was removed from the texts in a prompt, for people.
 fn hidden(prompt: &Prompt) -> Option<String> {
     let all: Vec<String> = prompt
         .removed

@@ -1,8 +1,9 @@
-//! What becomes of text that anybody may write: what people do not see is taken out, and the rest is marked as data.
+//! Sanitises untrusted text: removes what a human reader would not see, and marks the rest as data.
 //!
-//! A reader of the page sees less than a model that gets the source: comments, attributes, titles of links, characters
-//! without width. What only the model would see is taken out, and counted. What everybody sees stays, whatever it says:
-//! it is fenced, and a fence ends only with a word that its author could not know.
+//! A reader of a rendered page sees less than a model that gets the source: HTML comments,
+//! attributes, link titles and zero-width characters are hidden. Text that only the model would see
+//! is removed and counted. Visible text stays, whatever it says, inside a fence that ends only with
+//! a word its author could not know.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,68 +21,68 @@ mod tables;
 
 pub use fence::{Origin, fence, fence_code, line_of};
 
-/// A text without what people do not see.
+/// A sanitised text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Clean {
-    /// What is left.
+    /// The remaining text.
     pub text: String,
-    /// What was taken out, in a fixed order.
+    /// The removed parts, in a fixed order.
     pub removed: Vec<Removed>,
 }
 
-/// How much of a kind was taken out.
+/// The number of removed parts of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Removed {
-    /// The kind.
+    /// The kind of hidden text.
     pub what: Hidden,
-    /// How often.
+    /// The number of removals.
     pub count: usize,
 }
 
-/// The kinds of text that people do not see.
+/// The kinds of text that a human reader does not see.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Hidden {
-    /// A comment of HTML, or another part that no browser shows.
+    /// An HTML comment, or another construct that no browser shows.
     Comment,
-    /// A character that has no width, turns the direction of text, or controls something.
+    /// A zero-width, bidirectional or control character.
     Character,
     /// An entity that stands for such a character.
     Entity,
-    /// Attributes of a tag.
+    /// The attributes of a tag.
     Attribute,
     /// An element that is not shown.
     Element,
-    /// The text of a picture, which is shown only where the picture is not.
+    /// The alternative text of an image, shown only if the image is not.
     PictureText,
     /// The title of a link.
     LinkTitle,
-    /// A reference that is no address.
+    /// A link reference definition that is unused or not an address.
     Reference,
-    /// A formula that hides what is in it.
+    /// A formula that hides part of its text.
     Formula,
-    /// A footnote that nothing refers to.
+    /// A footnote without a reference.
     Footnote,
     /// A part of a diagram that is not drawn.
     Diagram,
-    /// A block that is drawn as a map or a model.
+    /// A code block that is drawn as a map or a 3D model.
     Picture,
-    /// Words behind the fence of a block, but for its language.
+    /// The info string of a code fence, except for the language.
     FenceInfo,
     /// A cell beyond the columns of its table.
     TableCell,
-    /// A part of an address of a link: readers see the text of the link only.
+    /// A part of the address of a link: readers see only the text of the link.
     LinkAddress,
-    /// What looks like a fence of ours.
+    /// Text that looks like a fence of ours.
     Fence,
-    /// What is too long.
+    /// The end of a text that is too long.
     Length,
 }
 
 impl Hidden {
-    /// What it is, for people.
+    /// Describes the kind for people.
     pub fn words(self) -> &'static str {
         match self {
             Hidden::Comment => "HTML comments",
@@ -105,7 +106,7 @@ impl Hidden {
     }
 }
 
-/// Takes out what people do not see. Cleaning what is clean changes nothing.
+/// Removes what a human reader would not see. Idempotent.
 ///
 /// ```
 /// use repertoire_github::stranger::clean;
@@ -124,13 +125,14 @@ pub fn clean(text: &str) -> Clean {
         }
         text = next;
     }
-    // Somebody nests things so that taking one out makes another. Nothing is made of a text without these characters.
+    // The text is nested so that removing one construct creates another. Replace the characters
+    // that all of them are made of.
     let text = cut(blunt(&pass(&text, &mut counts)), &mut counts);
     Clean { text, removed: counts.removed() }
 }
 
-/// Takes out of code what nobody sees in code: characters, and what looks like a fence of ours. Comments and attributes are
-/// shown there.
+/// Removes what is invisible in code: characters without a glyph, and text that looks like a fence
+/// of ours. Comments and attributes are visible there, so they stay.
 pub fn clean_code(text: &str) -> Clean {
     let mut counts = Counts::default();
     let text = cut(text.replace("\r\n", "\n"), &mut counts);
@@ -139,8 +141,8 @@ pub fn clean_code(text: &str) -> Clean {
     Clean { text, removed: counts.removed() }
 }
 
-/// A thing of one line, such as a title, a branch or the name of a file: no line breaks, nothing hidden, nothing that a
-/// shell or Markdown would take for more than text, and not too long.
+/// Sanitises text of one line, such as a title, a branch or a file name: removes line breaks and
+/// hidden text, neutralises what a shell or Markdown could interpret, and truncates it.
 pub fn line(text: &str) -> String {
     let clean = one_line(&clean(&one_line(text)).text);
     let mut out = String::new();
@@ -162,12 +164,12 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// [`line()`] in quotation marks.
+/// Returns [`line()`] in double quotes.
 pub fn quoted(text: &str) -> String {
     format!("\"{}\"", line(text))
 }
 
-/// One time through everything.
+/// Runs all sanitisers once.
 fn pass(text: &str, counts: &mut Counts) -> String {
     let text = without_invisible(text, counts);
     let text = fence::without_fences(&text, counts);
@@ -184,7 +186,7 @@ fn pass(text: &str, counts: &mut Counts) -> String {
 fn without_invisible(text: &str, counts: &mut Counts) -> String {
     let (visible, summary) = repertoire_text::invisible::removed(text);
     (0..summary.total()).for_each(|_| counts.add(Hidden::Character));
-    // A byte order mark begins files; here it is text that nobody sees.
+    // A byte order mark is legitimate at the start of a file; here it is invisible text.
     let marked = visible.trim_start_matches('\u{feff}');
     if marked.len() < visible.len() {
         counts.add(Hidden::Character);
@@ -193,7 +195,11 @@ fn without_invisible(text: &str, counts: &mut Counts) -> String {
 }
 
 fn blunt(text: &str) -> String {
-    let blunt = |c: char| match c {
+    text.chars().map(blunt_char).collect()
+}
+
+fn blunt_char(c: char) -> char {
+    match c {
         '<' => '(',
         '>' => ')',
         '&' => '+',
@@ -201,8 +207,7 @@ fn blunt(text: &str) -> String {
         '$' => '§',
         '`' | '~' => '\'',
         c => c,
-    };
-    text.chars().map(blunt).collect()
+    }
 }
 
 const CUT: &str = "\n(… the rest was too long)";
@@ -216,7 +221,7 @@ fn cut(mut text: String, counts: &mut Counts) -> String {
     text
 }
 
-/// How often something was taken out.
+/// The number of removals of each kind.
 #[derive(Default)]
 struct Counts(std::collections::BTreeMap<Hidden, usize>);
 
@@ -230,8 +235,9 @@ impl Counts {
     }
 }
 
-/// Replaces what a function takes out by nothing where a space stands beside it, and by a space elsewhere: what stood on
-/// both sides must not become one word. `None` leaves the match as it is.
+/// Replaces each match by the text that `by` returns. An empty text is replaced by a space unless
+/// there is white space beside it, so that the words on both sides are not joined. `None` leaves
+/// the match as it is.
 fn replace_all(
     text: &str,
     pattern: &regex::Regex,
@@ -244,16 +250,17 @@ fn replace_all(
         let Some(with) = by(&found) else { continue };
         out.push_str(&text[last..whole.start()]);
         last = whole.end();
-        match with.is_empty() {
-            true => part(&mut out, &text[last..]),
-            false => out.push_str(&with),
+        if with.is_empty() {
+            part(&mut out, &text[last..]);
+        } else {
+            out.push_str(&with);
         }
     }
     out.push_str(&text[last..]);
     out
 }
 
-/// Keeps two sides apart.
+/// Adds a space if the text on both sides would otherwise be joined.
 fn part(out: &mut String, rest: &str) {
     let open = |c: Option<char>| c.is_none_or(char::is_whitespace);
     if !open(out.chars().next_back()) && !open(rest.chars().next()) {

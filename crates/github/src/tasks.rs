@@ -1,8 +1,9 @@
-//! What is waiting to be done, from all places where people write it down, in one order.
+//! The queue of tasks, from all sources, in one order.
 //!
-//! Each source is a file of its own: [`issues`], [`file`](mod@file), [`plan`], [`prompt`]. [`order`] is pure: sources as configured, then
-//! priority with 1 first, then the oldest. A task is named by its source's own id or by its content, never by a line number, so
-//! that editing a list does not confuse tasks.
+//! Each source has its own module: [`issues`], [`file`](mod@file), [`plan`], [`prompt`]. [`order`]
+//! is pure: by source as configured, then by priority with 1 first, then the oldest. The id of a
+//! task is that of its source or a digest of its content, never a line number, so that editing a
+//! list does not mix up tasks.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ pub mod issues;
 pub mod plan;
 pub mod prompt;
 
-/// Where tasks come from.
+/// The sources of tasks.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -23,19 +24,18 @@ pub mod prompt;
 pub enum Source {
     /// Issues with a label.
     Issue,
-    /// A list of boxes, as `TASKS.md`.
+    /// A checkbox list such as `TASKS.md`.
     File,
     /// A plan.
     Plan,
-    /// What the run was started with.
+    /// The prompt of the run.
     Prompt,
 }
 
 impl Source {
-    /// The order unless another is configured.
+    /// The default order.
     pub const ALL: [Source; 4] = [Source::Issue, Source::File, Source::Plan, Source::Prompt];
 
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Source::Issue => "issue",
@@ -46,37 +46,38 @@ impl Source {
     }
 }
 
-/// The priority of a task that has none.
+/// The default priority of a task.
 pub const PRIORITY_DEFAULT: u8 = 5;
 
-/// Something to do.
+/// A task in the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Its name: `issue-31`, `file-9ac1e02b`. It stays as long as the task does.
+    /// The id, such as `issue-31` or `file-9ac1e02b`. It is stable.
     pub id: String,
-    /// Where it comes from.
+    /// The source of the task.
     pub source: Source,
-    /// What is to be done, in a line. Of strangers, if it comes from an issue.
+    /// The task in one line. Untrusted text if it comes from an issue.
     pub title: String,
-    /// The rest. Of strangers, if it comes from an issue.
+    /// The rest of the text. Untrusted if it comes from an issue.
     pub body: String,
-    /// From 1, which is first, to 10.
+    /// The priority, from 1 (first) to 10.
     pub priority: u8,
-    /// Its labels.
+    /// The labels of the task.
     pub labels: Vec<String>,
-    /// When it was written down, as its source says it.
+    /// The time it was created, as its source writes it.
     pub created: Option<String>,
-    /// Its place among those that are as old: the number of an issue, the place in a file.
+    /// The order among tasks of the same age: the number of an issue, or the position in a file.
     pub position: u64,
 }
 
 impl Task {
-    /// The number of the issue that it comes from.
+    /// The number of the issue it comes from.
     pub fn issue(&self) -> Option<u64> {
         (self.source == Source::Issue).then_some(self.position)
     }
 
-    /// Whether a branch is that of a run for this task: ours begin with a prefix, the name of the task and a word of the run.
+    /// Returns true if a branch belongs to a run for this task: its name is the prefix, the name of
+    /// the task and a hex suffix.
     pub fn is_branch(&self, prefix: &str, branch: &str) -> bool {
         let name = repertoire_git::worktree::slug(&self.id);
         let rest = branch.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(&name));
@@ -84,7 +85,7 @@ impl Task {
         word.is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_hexdigit()))
     }
 
-    /// What it says, without what does not matter for whether two are the same.
+    /// Returns the normalised text, to find duplicates.
     fn content(&self) -> String {
         words(&format!("{} {}", self.title, self.body)).to_lowercase()
     }
@@ -93,30 +94,29 @@ impl Task {
 /// The tasks that may be picked, in order, and those that may not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
-    /// In the order in which they are done.
+    /// The tasks in the order in which they are done.
     pub tasks: Vec<Task>,
-    /// What is not picked, and why.
+    /// The tasks that are not picked, with the reason.
     pub passed_over: Vec<PassedOver>,
 }
 
 /// A task that is not picked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PassedOver {
-    /// Its name.
+    /// The id of the task.
     pub id: String,
-    /// Why, as half a sentence after the name.
+    /// The reason, as half a sentence after the id.
     pub why: String,
 }
 
 impl PassedOver {
-    /// One with its reason.
     pub fn new(id: impl Into<String>, why: impl Into<String>) -> Self {
         PassedOver { id: id.into(), why: why.into() }
     }
 }
 
-/// Puts tasks into the one order. Sources that are not listed are not picked from; those that are held back are passed over
-/// with the reason; of several with the same content the first stays.
+/// Orders tasks. Sources that are not listed are dropped; held tasks are passed over with their
+/// reason; of several tasks with the same content only the first stays.
 pub fn order(tasks: Vec<Task>, sources: &[Source], held: &BTreeMap<String, String>) -> Queue {
     let place = |source: Source| sources.iter().position(|listed| *listed == source);
     let mut queue = Queue::default();
@@ -157,24 +157,24 @@ pub fn order(tasks: Vec<Task>, sources: &[Source], held: &BTreeMap<String, Strin
     queue
 }
 
-/// A name that is made of what a task says.
+/// Returns an id made of a digest of the content.
 fn id_of(source: Source, content: &str) -> String {
     let digest = Sha256::digest(words(content).as_bytes());
     let hex: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{hex}", source.as_str())
 }
 
-/// A text with single blanks.
+/// Replaces all white space by single spaces.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text of at most so many characters; one that is cut says so.
+/// Truncates a text with a note.
 fn bounded(text: &str, chars_max: usize) -> String {
     crate::comment::cut(text, chars_max)
 }
 
-/// The priority that a word gives, as `priority-3` or `P3`.
+/// Parses the digits of a priority such as `priority-3` or `P3`.
 fn priority_of(digits: &str) -> Option<u8> {
     let number = digits.parse().ok().filter(|number| (1..=10).contains(number));
     number.filter(|number: &u8| number.to_string() == digits)

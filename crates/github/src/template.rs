@@ -1,7 +1,7 @@
-//! Templates of prompts: text with placeholders such as `{{title}}`.
+//! Prompt templates: text with placeholders such as `{{title}}`.
 //!
-//! A template is cut into pieces when it is read, and values go in once. So what stands in a value is never a placeholder,
-//! whoever wrote it.
+//! A template is parsed once, and values are inserted in a single pass. So text in a value is never
+//! treated as a placeholder, regardless of its author.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,10 +12,10 @@ mod values;
 
 pub use values::{Facts, Prompt, Remark, TaskFacts, prompt};
 
-/// What a placeholder without a value becomes.
+/// The text for a placeholder without a value.
 pub const NONE: &str = "(none)";
 
-/// The names that are filled in.
+/// The known placeholders.
 const PLACEHOLDERS: [&str; 24] = [
     "actor",
     "base_branch",
@@ -43,12 +43,12 @@ const PLACEHOLDERS: [&str; 24] = [
     "trigger",
 ];
 
-/// The names that are filled in, in the order of the alphabet.
+/// Returns the known placeholders in alphabetical order.
 pub fn placeholders() -> impl Iterator<Item = &'static str> {
     PLACEHOLDERS.into_iter()
 }
 
-/// A text with placeholders.
+/// A parsed template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     pieces: Vec<Piece>,
@@ -58,43 +58,43 @@ pub struct Template {
 enum Piece {
     Text(String),
     Known(&'static str),
-    /// The name, and where it stands in the template.
+    /// The name, and its range in the template.
     Unknown(String, Range<usize>),
 }
 
-/// What goes into a placeholder.
+/// The value of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Words of the engine, or of the person who may direct the agent. What nobody sees is taken out of them all the same.
+    /// Text of the engine, or of the person who may instruct the agent. Hidden text is still
+    /// removed.
     Own(String),
-    /// Words of that person, and what they quote: that is fenced.
+    /// Text of that person, and text they quote, which is fenced.
     Quoting(String, Origin, String),
-    /// A name that the engine did not choose: one line.
+    /// A name that the engine did not choose: sanitised to one line.
     Name(String),
-    /// A text of a stranger: it is fenced.
+    /// Untrusted text: fenced.
     Foreign(Origin, String),
-    /// Code of a stranger: it is fenced, and shown as code is.
+    /// Untrusted code: fenced, with only invisible characters removed.
     ForeignCode(Origin, String),
-    /// A line of a stranger: it is quoted.
+    /// An untrusted line: quoted.
     ForeignLine(Origin, String),
-    /// Several texts of strangers, each in a fence of its own.
+    /// Several untrusted texts, each in its own fence.
     ForeignList(Vec<(Origin, String)>),
 }
 
 /// Values by placeholder.
 pub type Values = BTreeMap<&'static str, Value>;
 
-/// A template that was filled in.
+/// A template with values filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filled {
-    /// The text.
     pub text: String,
-    /// What was taken out of the values, by placeholder.
+    /// The hidden text that was removed from the values, by placeholder.
     pub removed: Vec<(&'static str, Removed)>,
 }
 
 impl Template {
-    /// Cuts a text into pieces.
+    /// Parses a template.
     pub fn parse(text: &str) -> Template {
         let mut pieces = Vec::new();
         let mut last = 0;
@@ -116,21 +116,21 @@ impl Template {
         Template { pieces }
     }
 
-    /// Placeholders that nothing fills in, and where they stand. They stay in the text as they are.
+    /// Returns the unknown placeholders with their ranges. They stay in the text unchanged.
     pub fn unknown(&self) -> Vec<(String, Range<usize>)> {
-        let unknown = |piece: &Piece| match piece {
+        let unknown = self.pieces.iter().filter_map(|piece| match piece {
             Piece::Unknown(name, range) => Some((name.clone(), range.clone())),
             Piece::Text(_) | Piece::Known(_) => None,
-        };
-        self.pieces.iter().filter_map(unknown).collect()
+        });
+        unknown.collect()
     }
 
-    /// Whether it says nothing.
+    /// Returns true for an empty template.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Fills in the values. The nonce makes fences that no value can end.
+    /// Fills in the values. The nonce makes fences that no value can close.
     pub fn fill(&self, values: &Values, nonce: &str) -> Filled {
         let mut filled = Filled { text: String::new(), removed: Vec::new() };
         for piece in &self.pieces {
@@ -148,7 +148,7 @@ impl Template {
     }
 }
 
-/// The next `{{name}}`: letters, digits and underscores, with or without spaces around them.
+/// Finds the next `{{name}}`: letters, digits and underscores, with or without surrounding spaces.
 fn next_placeholder(text: &str, from: usize) -> Option<(Range<usize>, &str)> {
     let mut from = from;
     loop {
@@ -170,9 +170,10 @@ fn shown(value: Option<&Value>, nonce: &str) -> (String, Vec<Removed>) {
         None => none(),
         Some(Value::Own(text)) => {
             let clean = clean(text);
-            match clean.text.trim().is_empty() {
-                true => (NONE.to_owned(), clean.removed),
-                false => (clean.text, clean.removed),
+            if clean.text.trim().is_empty() {
+                (NONE.to_owned(), clean.removed)
+            } else {
+                (clean.text, clean.removed)
             }
         }
         Some(Value::Quoting(own, origin, quoted)) => {

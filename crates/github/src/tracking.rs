@@ -1,7 +1,8 @@
-//! What people see of a run while it goes on: one comment, and one label.
+//! The progress of a run on GitHub: one comment and one label.
 //!
-//! There is one comment whatever happens: it is found again by its marker when a run is repeated. A sticky one is shared by
-//! all runs of a mode on an issue; the newest answer stands on top. The label is taken off at the end, whatever the end.
+//! There is a single comment, which is found again by its marker when a run is repeated. A sticky
+//! comment is shared by all runs of a mode on an issue; the newest answer is on top. The label is
+//! always removed at the end.
 
 use std::panic::AssertUnwindSafe;
 
@@ -14,76 +15,75 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::COMMENT_CHARS_MAX;
 
-/// Which comment a run writes.
+/// The comment that a run writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CommentKind {
-    /// One of its own.
+    /// A new comment for the run.
     #[default]
     New,
-    /// The one of its mode.
+    /// The shared comment of its mode.
     Sticky,
-    /// None.
+    /// No comment.
     None,
 }
 
-/// How a run is tracked.
+/// The settings of the tracking of a run.
 #[derive(Clone, Debug)]
 pub struct TrackingSettings {
     /// The issue or pull request.
     pub number: u64,
-    /// Who we write as.
+    /// The bot's account.
     pub own_login: String,
-    /// Which comment.
     pub comment: CommentKind,
-    /// The name of the mode: what a sticky comment belongs to.
+    /// The name of the mode, which a sticky comment belongs to.
     pub mode: String,
-    /// What tells this run from all others.
+    /// A unique id of this run.
     pub run: String,
-    /// A label for the time of the run.
+    /// The label that is set during the run.
     pub label: Option<String>,
-    /// Most characters of one answer.
+    /// The maximum length of one answer.
     pub answer_chars_max: usize,
-    /// Phrases that would start us.
+    /// Phrases that would trigger the bot, which are broken in the text.
     pub triggers: Vec<String>,
-    /// Secrets that are taken out of everything.
+    /// Secrets that are redacted.
     pub secrets: Vec<Secret>,
 }
 
-/// What is to be said.
+/// The text of a comment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Saying<'a> {
-    /// Words of ours, written as they are.
+    /// Text of the engine, written as it is.
     pub ours: &'a str,
-    /// Words of an agent or a stranger; they are made harmless.
+    /// Text of an agent or another author; it is neutralised.
     pub theirs: &'a str,
 }
 
-/// What became of the end: each on its own.
+/// The result of ending the tracking.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {
-    /// The address of the comment, if there is one.
+    /// The URL of the comment, if there is one.
     pub url: Option<String>,
-    /// What went wrong.
     pub errors: Vec<ClientError>,
 }
 
-/// A run that is tracked.
+/// The tracking of a run.
 #[derive(Debug)]
 pub struct Tracking {
     client: Client,
     settings: TrackingSettings,
     marker: Marker,
-    /// Our comment, once there is one.
+    /// The id of the comment, once it exists.
     id: Option<u64>,
     url: Option<String>,
-    /// What a sticky comment said before this run.
+    /// The content of a sticky comment before this run.
     before: String,
     labelled: bool,
 }
 
 impl Tracking {
-    /// Writes the first comment, and sets the label. What does not work is in the list; the run can go on without.
+    /// Writes the first comment, and sets the label. Errors are returned in the list; the run can
+    /// continue regardless.
     pub async fn begin(
         client: Client,
         settings: TrackingSettings,
@@ -108,7 +108,7 @@ impl Tracking {
         (tracking, errors)
     }
 
-    /// Says something else in the same place.
+    /// Replaces the text of the comment.
     pub async fn update(&mut self, saying: Saying<'_>) -> Result<(), ClientError> {
         if self.settings.comment == CommentKind::None {
             return Ok(());
@@ -116,7 +116,7 @@ impl Tracking {
         let body = self.body(saying);
         let written = match self.id {
             Some(id) => match self.client.update_comment(id, &body).await {
-                // Somebody deleted it.
+                // The comment was deleted.
                 Err(error) if error.is_not_found() => self.create(&body).await?,
                 done => done?,
             },
@@ -126,7 +126,7 @@ impl Tracking {
         Ok(())
     }
 
-    /// Says the last word, and takes the label off.
+    /// Writes the final text, and removes the label.
     pub async fn end(mut self, saying: Saying<'_>) -> Ended {
         let mut errors = Vec::new();
         errors.extend(self.update(saying).await.err());
@@ -134,7 +134,7 @@ impl Tracking {
         Ended { url: self.url, errors }
     }
 
-    /// Does some work, and ends the tracking however that ends: also if it panics.
+    /// Runs the work, and ends the tracking in any case, even if the work panics.
     pub async fn around<T>(
         self,
         work: impl Future<Output = T>,
@@ -155,14 +155,14 @@ impl Tracking {
         }
     }
 
-    /// Where the comment is, if there is one.
+    /// The URL of the comment, if there is one.
     pub fn url(&self) -> Option<&str> {
         self.url.as_deref()
     }
 
     async fn set_label(&mut self) -> Result<(), ClientError> {
         let Some(label) = self.settings.label.clone() else { return Ok(()) };
-        // Before the call: its answer may be lost, and then the label is there all the same.
+        // Set this before the call: if the response is lost, the label may be set nevertheless.
         self.labelled = true;
         self.client.add_label(self.settings.number, &label).await
     }
@@ -184,11 +184,10 @@ impl Tracking {
             self.id = Some(found.id);
             self.url = Some(found.html_url.clone());
             let body = found.body.clone().unwrap_or_default();
-            self.before = match comment::newest(&self.marker, &body).contains(&self.run_mark()) {
-                // This run was here before: its own words are not an earlier answer.
-                true => comment::without_newest(&self.marker, &body),
-                false => body,
-            };
+            let is_of_this_run = comment::newest(&self.marker, &body).contains(&self.run_mark());
+            // A repeated run replaces its own text, which is not an earlier answer.
+            self.before =
+                if is_of_this_run { comment::without_newest(&self.marker, &body) } else { body };
         }
         self.update(saying).await
     }
@@ -201,7 +200,7 @@ impl Tracking {
         self.client.create_comment(self.settings.number, body, login, &marker).await
     }
 
-    /// The comment as a whole.
+    /// Renders the whole comment.
     fn body(&self, saying: Saying<'_>) -> String {
         let triggers: Vec<&str> = self.settings.triggers.iter().map(String::as_str).collect();
         let secrets = &self.settings.secrets;

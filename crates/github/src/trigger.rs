@@ -1,6 +1,7 @@
-//! Whether an event calls for work: the vocabulary of triggers, and which of them hold.
+//! Decides whether an event triggers work: the list of triggers, and which of them match.
 //!
-//! A trigger says that somebody called. Whether they may is decided elsewhere ([`crate::actor`]).
+//! A match says only that the bot was called. Whether the caller has the right to is decided in
+//! [`crate::actor`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ mod mention;
 
 pub use mention::{Mention, mention};
 
-/// What can call for work.
+/// The kinds of triggers.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -23,50 +24,51 @@ pub enum Trigger {
     WorkflowDispatch,
     /// An issue was opened.
     IssueOpened,
-    /// An issue got the label of tasks.
+    /// The task label was added to an issue.
     IssueLabeled,
-    /// Somebody wrote below an issue or a pull request.
+    /// A comment was written on an issue or pull request.
     IssueCommented,
-    /// A pull request was opened, or is ready now.
+    /// A pull request was opened, or marked as ready for review.
     PrOpened,
-    /// A pull request got the label of tasks.
+    /// The task label was added to a pull request.
     PrLabeled,
-    /// Somebody reviewed a pull request.
+    /// A pull request was reviewed.
     PrReviewed,
-    /// There is a prompt, whatever happened.
+    /// A prompt was given, whatever the event is.
     ExplicitPrompt,
-    /// Somebody called the bot by its phrase.
+    /// The bot was called by its phrase.
     Mention,
     /// The bot's label was added.
     Label,
     /// The bot's account was assigned.
     Assignee,
-    /// Continuous operation is on, and the run was started by the clock or by hand.
+    /// Continuous operation is on, and the run was started by a schedule or by hand.
     Continuous,
-    /// The command line asked for a mode by name.
+    /// A mode was requested by name on the command line.
     Manual,
 }
 
-/// What the triggers depend on: the project's settings, from the base branch, and how the run was started.
+/// The settings of triggers: those of the project, read from the base branch, and how the run was
+/// started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriggerSettings {
     /// The phrase that calls the bot.
     pub phrase: String,
-    /// The label that calls it.
+    /// The label that calls the bot.
     pub label: Option<String>,
-    /// The account whose assignment calls it.
+    /// The account whose assignment calls the bot.
     pub assignee: Option<String>,
     /// The label of tasks.
     pub task_label: String,
-    /// The account that the bot writes as.
+    /// The account the bot writes as.
     pub bot_login: String,
-    /// Other accounts that are the bot's as well.
+    /// Other accounts that belong to the bot.
     pub also_own: Vec<String>,
-    /// Whether continuous operation is on.
+    /// True if continuous operation is on.
     pub continuous: bool,
-    /// The prompt that the run was given.
+    /// The prompt the run was given.
     pub prompt: Option<String>,
-    /// Whether a mode was asked for by name.
+    /// True if a mode was requested by name.
     pub manual: bool,
 }
 
@@ -86,19 +88,19 @@ impl Default for TriggerSettings {
     }
 }
 
-/// A trigger that holds.
+/// A trigger that matches an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Match {
     /// The trigger.
     pub trigger: Trigger,
-    /// Why it holds, for people. Names that strangers chose are quoted.
+    /// The reason it matches, for people. Names chosen by users are quoted.
     pub reason: String,
-    /// How sure it is that somebody meant the bot, in percent.
+    /// The confidence that the bot was meant, in percent.
     pub confidence: u8,
 }
 
 impl Trigger {
-    /// All of them, in the order in which they are looked for.
+    /// All triggers, in the order in which they are checked.
     pub const ALL: [Trigger; 13] = [
         Trigger::Manual,
         Trigger::Continuous,
@@ -115,7 +117,8 @@ impl Trigger {
         Trigger::IssueCommented,
     ];
 
-    /// The trigger of that name. `continuous_mode` and `manual_trigger` are older words for two of them.
+    /// Parses the name of a trigger. `continuous_mode` and `manual_trigger` are older names of two
+    /// of them.
     pub fn parse(name: &str) -> Option<Trigger> {
         match name {
             "continuous_mode" => Some(Trigger::Continuous),
@@ -124,7 +127,6 @@ impl Trigger {
         }
     }
 
-    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Trigger::WorkflowDispatch => "workflow_dispatch",
@@ -144,8 +146,9 @@ impl Trigger {
     }
 }
 
-/// The triggers that hold, in the order of [`Trigger::ALL`]. A text that begins as ours do calls for nothing, whoever it seems to
-/// be from: what we write must not start us again, also where nobody told us the name that we write under.
+/// Returns the matching triggers, in the order of [`Trigger::ALL`]. A text that begins like the
+/// bot's own comments matches nothing, regardless of its author: the bot must not trigger itself,
+/// even if its login is not configured.
 pub fn matched(context: &Context, settings: &TriggerSettings) -> Vec<Match> {
     if context.said.as_ref().is_some_and(|said| comment::is_ours(&said.text)) {
         return Vec::new();
@@ -157,15 +160,15 @@ pub fn matched(context: &Context, settings: &TriggerSettings) -> Vec<Match> {
     matches.collect()
 }
 
-/// The prompt that the run was given: by its caller, or as the input `prompt` of the workflow.
+/// Returns the prompt of the run: given by its caller, or as the workflow input `prompt`.
 pub fn prompt<'a>(context: &'a Context, settings: &'a TriggerSettings) -> Option<&'a str> {
     let input = context.inputs.get("prompt").map(String::as_str);
     let given = settings.prompt.as_deref();
     [given, input].into_iter().flatten().map(str::trim).find(|prompt| !prompt.is_empty())
 }
 
-/// The call in the text that the event brought. The bot's own text never calls it, and a call that was there before an edit
-/// has been answered already.
+/// Returns the mention in the text of the event. The bot's own text never counts, nor does a
+/// mention that was there before an edit, since that one was answered already.
 pub fn call(context: &Context, settings: &TriggerSettings) -> Option<Mention> {
     let said = context.said.as_ref()?;
     let own = |login: &str| is_one_of(login, &settings.bot_login, &settings.also_own);
@@ -179,22 +182,24 @@ pub fn call(context: &Context, settings: &TriggerSettings) -> Option<Mention> {
     }
 }
 
-/// Whether a login is the bot's, with or without the ending that GitHub gives to apps.
+/// Returns true if a login is the bot's, with or without the `[bot]` suffix of GitHub apps.
 pub fn is_bot(login: &str, bot_login: &str) -> bool {
-    let plain = |name: &str| {
-        let name = name.trim().to_ascii_lowercase();
-        name.strip_suffix("[bot]").map(str::to_owned).unwrap_or(name)
-    };
-    let bot = plain(bot_login);
-    !bot.is_empty() && plain(login) == bot
+    let bot = plain_login(bot_login);
+    !bot.is_empty() && plain_login(login) == bot
 }
 
-/// Whether a login is one of several of the bot's.
+/// Returns a login in lower case and without the `[bot]` suffix.
+fn plain_login(name: &str) -> String {
+    let name = name.trim().to_ascii_lowercase();
+    name.strip_suffix("[bot]").map(str::to_owned).unwrap_or(name)
+}
+
+/// Returns true if a login is one of the bot's.
 pub(crate) fn is_one_of(login: &str, bot_login: &str, also_own: &[String]) -> bool {
     is_bot(login, bot_login) || also_own.iter().any(|own| is_bot(login, own))
 }
 
-/// Why a trigger holds, and how sure that is.
+/// Returns the reason and the confidence if a trigger matches.
 fn holds(trigger: Trigger, context: &Context, settings: &TriggerSettings) -> Option<(String, u8)> {
     match trigger {
         Trigger::Manual => {
@@ -285,7 +290,7 @@ fn pull_opened(context: &Context) -> Option<(String, u8)> {
     is_pull(context).then(|| (format!("{} {what}", entity(context)), 70))
 }
 
-/// Labels that differ in case are one label to GitHub.
+/// Compares labels without regard to case, as GitHub does.
 fn same_label(label: &str, wanted: &str) -> bool {
     !wanted.is_empty() && label.trim().to_lowercase() == wanted.trim().to_lowercase()
 }

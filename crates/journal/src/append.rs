@@ -1,4 +1,4 @@
-//! How runs are made, and how workers add to them.
+//! Creating runs and appending events to them.
 
 use std::collections::BTreeSet;
 
@@ -14,45 +14,44 @@ use crate::store::{Fault, LeaseChange, Tx};
 use crate::text;
 use crate::write::{Done, Draft, Operation, Work};
 
-/// A run that somebody asks for.
+/// The parameters of a run to create.
 #[derive(Clone, Debug)]
 pub struct NewRun {
-    /// Its id: whoever asks twice with the same one gets one run.
+    /// The id of the run. Creating a run twice with the same id yields one run.
     pub id: RunId,
-    /// Which driver it is for.
+    /// The driver the run is for, for instance `plan`.
     pub kind: String,
-    /// A name that people know it by.
+    /// The name shown to people.
     pub name: String,
-    /// Where it works.
+    /// The repository or folder the run works in.
     pub workspace: String,
-    /// What a worker has to have to take it.
+    /// Only workers with all of these labels may claim the run.
     pub labels: BTreeSet<String>,
-    /// What comes first in the queue: larger is earlier.
+    /// The priority in the queue: larger is earlier.
     pub priority: i32,
-    /// What it may use.
     pub limits: Limits,
-    /// What the driver is asked for.
+    /// The request, in the driver's own format.
     pub request: Value,
 }
 
 impl Journal {
-    /// Makes a run and puts it into the queue. If there is one with this id, that one is given.
+    /// Creates a run and queues it. If a run with this id exists, returns that run.
     ///
     /// # Errors
     ///
-    /// When something of it is too large or makes no sense, or the store cannot be used.
+    /// If a value is too large or invalid, or the store cannot be used.
     pub async fn create(&self, new: NewRun) -> Result<Run, JournalError> {
         text::check_id(&new.id)?;
         self.write(&Create { new }).await
     }
 
-    /// Adds events to a run, all or none. If the run stops by them, the lease ends too; a step that is still under way
-    /// is interrupted first.
+    /// Appends events to a run, all or none. If an event stops the run, the lease ends as well, and
+    /// a step still in progress is interrupted first.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Fenced`] when somebody else has the run by now, [`JournalError::Fold`] when an event cannot follow
-    /// what happened before. Nothing is stored then.
+    /// [`JournalError::Fenced`] if another worker holds the run by now, [`JournalError::Fold`] if
+    /// an event cannot follow the events before it. No event is stored in either case.
     pub async fn append(&self, lease: &Lease, payloads: Vec<Payload>) -> Result<Run, JournalError> {
         if payloads.len() > BATCH_EVENTS_MAX {
             let what = "the list of events".to_owned();
@@ -119,7 +118,8 @@ impl Operation for Append<'_> {
     }
 }
 
-/// Leases are given and taken only where their tokens are checked.
+/// Returns true for events that only the journal writes. Lease events are among them: they are
+/// written only where the fencing token is checked.
 fn is_the_journals(payload: &Payload) -> bool {
     matches!(
         payload,

@@ -1,7 +1,8 @@
-//! The clock that leases are measured by: the time that this machine has been awake since it booted.
+//! The clock that measures leases: how long this machine has been awake since it booted.
 //!
-//! Nobody can set it, and it stands still while the machine is suspended, together with every worker on the machine. Two
-//! readings can be compared only if they were taken in the same boot and in the same time namespace ([`BootName`]).
+//! The clock cannot be set, and it stops while the machine is suspended, together with every worker
+//! on the machine. Two readings are comparable only if they were taken in the same boot and the
+//! same time namespace ([`BootName`]).
 
 use std::fmt;
 use std::io::Read;
@@ -11,23 +12,23 @@ use sha2::{Digest, Sha256};
 
 /// The identifier of the current boot on Linux.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// The time namespace of this process: clocks of another one are shifted.
+/// The time namespace of this process. Clocks in different namespaces have different offsets.
 const TIME_NAMESPACE: &str = "/proc/self/ns/time";
-/// The identifier of the installation. It is missing or empty in many containers.
+/// The identifier of the installation. Many containers have none, or an empty one.
 const MACHINE_ID: &str = "/etc/machine-id";
-/// The length of an identifier, with room to spare.
+/// The maximum length of an identifier, with room to spare.
 const ID_BYTES_MAX: u64 = 128;
-/// The number of digits of a machine's name.
+/// The number of hex digits in a machine name.
 const MACHINE_DIGITS: usize = 16;
 
-/// The parts of a boot's name, which are written as words with a space in between.
+/// The components of a boot name, which is stored as words separated by spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BootName<'a> {
-    /// The identifier of the boot. All containers of a machine have the same.
+    /// The boot id. All containers on a machine share it.
     boot: &'a str,
     /// The time namespace; empty if the kernel has none.
     namespace: &'a str,
-    /// The machine, which stays the same when it boots again; empty if it is not known.
+    /// The machine name, which is stable across reboots; empty if unknown.
     machine: &'a str,
 }
 
@@ -38,18 +39,19 @@ impl<'a> BootName<'a> {
         BootName { boot: next(), namespace: next(), machine: next() }
     }
 
-    /// Whether readings of the two clocks can be compared.
+    /// Returns true if readings of the two clocks can be compared.
     pub(crate) fn has_clock_of(&self, other: &BootName<'_>) -> bool {
         (self.boot, self.namespace) == (other.boot, other.namespace)
     }
 
-    /// Whether this is another boot of the same machine, so that one of the two is over. Two containers of one boot are not.
+    /// Returns true if this is a different boot of the same machine, so that one of the two has
+    /// ended. Two containers in the same boot do not qualify.
     pub(crate) fn is_other_boot_of_machine(&self, other: &BootName<'_>) -> bool {
         !self.machine.is_empty() && self.machine == other.machine && self.boot != other.boot
     }
 }
 
-/// A clock that only ever advances, with the boot that it belongs to.
+/// A monotonic clock, together with the boot it belongs to.
 #[derive(Clone)]
 pub struct BootClock {
     boot: Option<Arc<str>>,
@@ -57,18 +59,18 @@ pub struct BootClock {
 }
 
 impl BootClock {
-    /// The clock of this machine.
+    /// Returns the clock of this machine.
     pub fn of_this_machine() -> Self {
         BootClock { boot: boot_of_this_machine().map(Arc::from), now_ms: Arc::new(awake_ms) }
     }
 
-    /// A clock for tests. `boot` names the boot, the time namespace and the machine, with spaces in between; it is `None` for a
-    /// machine that cannot name its boot.
+    /// Creates a clock for tests. `boot` is the boot id, the time namespace and the machine name,
+    /// separated by spaces, or `None` for a machine without a boot id.
     pub fn new(boot: Option<&str>, now_ms: Arc<dyn Fn() -> u64 + Send + Sync>) -> Self {
         BootClock { boot: boot.map(Arc::from), now_ms }
     }
 
-    /// The name of the boot; `None` if the system does not tell.
+    /// The boot name, or `None` if the system does not provide one.
     pub(crate) fn boot(&self) -> Option<&str> {
         self.boot.as_deref()
     }
@@ -84,7 +86,7 @@ impl fmt::Debug for BootClock {
     }
 }
 
-/// Milliseconds that the machine has been awake since it booted.
+/// Returns how long the machine has been awake since it booted.
 fn awake_ms() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -92,16 +94,16 @@ fn awake_ms() -> u64 {
     seconds.saturating_mul(1_000).saturating_add(nanoseconds / 1_000_000)
 }
 
-/// The name of the boot, if the system tells its identifier.
+/// Returns the boot name, or `None` if the system provides no boot id.
 fn boot_of_this_machine() -> Option<String> {
     let boot = first_word_of(BOOT_ID)?;
-    // Kernels without time namespaces have one clock for all.
+    // Kernels without time namespaces have a single clock.
     let namespace = std::fs::read_link(TIME_NAMESPACE).unwrap_or_default();
     Some(format!("{boot} {} {}", namespace.display(), this_machine()))
 }
 
-/// The name of this machine. Clones and containers often share an installation's identifier or a host name, but seldom both.
-/// The identifier is not for other programs to see, so only a digest is stored.
+/// Returns the name of this machine. Clones and containers often share a machine id or a host name,
+/// but rarely both. The machine id is confidential (see machine-id(5)), so only a digest is stored.
 fn this_machine() -> String {
     let installation = first_word_of(MACHINE_ID).unwrap_or_default();
     let system = rustix::system::uname();

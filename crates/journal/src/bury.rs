@@ -1,4 +1,4 @@
-//! The dead letters that programs use.
+//! The dead-letter operations of a journal.
 
 use repertoire_text::secrets::redact;
 
@@ -12,12 +12,12 @@ use crate::text;
 use crate::write::{Done, Operation, Work};
 
 impl Journal {
-    /// Hands in what could not be handled. If the same waits already, that one is given, and has come once more. Secrets are
-    /// taken out.
+    /// Adds a dead letter. If the same failure is already queued, counts one more occurrence and
+    /// returns the existing letter. Secrets are redacted.
     ///
     /// # Errors
     ///
-    /// When it is too large, or the store cannot be used.
+    /// If the letter is too large, or the store cannot be used.
     pub async fn bury(&self, mut new: NewLetter) -> Result<DeadLetter, JournalError> {
         text::refuse_scope(&mut new.scope)?;
         for name in [&mut new.class, &mut new.by] {
@@ -37,11 +37,11 @@ impl Journal {
         self.write(&Bury { id: uuid::Uuid::now_v7().to_string(), digest: new.digest(), new }).await
     }
 
-    /// The dead letter that somebody means: by its id, or by the start or the end of it.
+    /// Finds a dead letter by its id, or by the start or end of its id.
     ///
     /// # Errors
     ///
-    /// [`JournalError::NoLetter`] says what there is.
+    /// [`JournalError::NoLetter`] if no letter matches, or more than one does.
     pub async fn letter(&self, text: &str) -> Result<DeadLetter, JournalError> {
         let text = text.trim();
         let none = |hint: String| JournalError::NoLetter { text: text::name(text), hint };
@@ -63,11 +63,11 @@ impl Journal {
         }
     }
 
-    /// Dead letters, the most urgent first, then the oldest.
+    /// Lists dead letters, the most urgent first, then the oldest.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn letters(&self, filter: &LetterFilter) -> Result<Page<DeadLetter>, JournalError> {
         let limit = page(filter.limit);
         let scope = filter.scope.as_ref().map(|scope| scope.replace('\0', " "));
@@ -79,11 +79,12 @@ impl Journal {
         Ok(Page { items, next })
     }
 
-    /// Says how far a dead letter is. Of two who begin to try it again at once one is refused.
+    /// Changes the status of a dead letter. If two callers start a retry at the same time, one is
+    /// refused.
     ///
     /// # Errors
     ///
-    /// [`JournalError::LetterRefused`] when it cannot become that.
+    /// [`JournalError::LetterRefused`] if the status transition is not allowed.
     pub async fn letter_status(
         &self,
         id: &str,
@@ -110,7 +111,8 @@ impl Operation for Bury {
         tx.lock_letters().await?;
         let (new, at_ms) = (&self.new, (work.clock)());
         if let Some((mut letter, batch)) = tx.open_letter(&new.scope, &self.digest).await? {
-            // The answer to the first commit may have been lost.
+            // The same batch is a retry of a commit whose acknowledgement was lost: don't count it
+            // again.
             if batch != work.batch {
                 letter.again(new.reason.clone(), new.run.clone(), new.by.clone(), at_ms);
                 tx.update_letter(&letter, work.batch).await?;
@@ -172,9 +174,10 @@ impl Operation for Turn<'_> {
         })?;
         letter.status = self.to;
         letter.attempts += u64::from(self.to == LetterStatus::Retrying);
-        let what = match self.why.is_empty() {
-            true => self.to.to_string(),
-            false => format!("{}: {}", self.to, self.why),
+        let what = if self.why.is_empty() {
+            self.to.to_string()
+        } else {
+            format!("{}: {}", self.to, self.why)
         };
         letter.note((work.clock)(), what, self.by.to_owned());
         tx.update_letter(&letter, work.batch).await?;

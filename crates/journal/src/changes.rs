@@ -1,8 +1,9 @@
-//! Waiting for something to change, without asking all the time.
+//! Waiting for changes without polling the journal.
 //!
-//! One task of a journal hears of changes that other processes make. PostgreSQL tells it; a SQLite file is looked at, which
-//! costs next to nothing, and only while somebody waits. That something *may* have changed is all that it says: whoever
-//! waits looks, and also looks now and then if nothing is said.
+//! A background task of the journal detects changes made by other processes: PostgreSQL sends
+//! notifications, and a SQLite file is polled with a cheap pragma, only while there are
+//! subscribers. A notification says only that something *may* have changed: subscribers look for
+//! themselves, and should also look now and then without one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,18 +16,20 @@ use crate::store::Store;
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::SqliteStore;
 
-/// Waits for changes of a journal.
+/// A subscription to the changes of a journal.
 pub struct Changes {
     heard: watch::Receiver<u64>,
 }
 
 impl Changes {
-    /// Waits until something may have changed since the last call, but not longer than this. Says whether it did.
+    /// Waits until something may have changed since the last call, for at most `at_most`. Returns
+    /// false on a timeout.
     pub async fn next(&mut self, at_most: Duration) -> bool {
         let heard = async {
             match self.heard.changed().await {
                 Ok(()) => true,
-                // The journal is gone: nothing will change, and whoever asks again and again must still not spin.
+                // The journal is closed and nothing will change any more. Don't return at once, or
+                // a caller that loops would spin.
                 Err(_) => std::future::pending().await,
             }
         };
@@ -34,7 +37,7 @@ impl Changes {
     }
 }
 
-/// What everybody who waits hears.
+/// Notifies all subscribers of a journal.
 #[derive(Clone)]
 pub(crate) struct Bell {
     rung: watch::Sender<u64>,
@@ -58,7 +61,7 @@ impl Bell {
     }
 }
 
-/// The task that hears of the changes of others. It ends with the journal.
+/// The background task that detects changes of other processes. It ends with the journal.
 pub(crate) struct Watch {
     task: AbortHandle,
 }
@@ -67,7 +70,8 @@ impl Watch {
     pub(crate) fn start(store: Arc<Store>, bell: Bell) -> Self {
         let task = tokio::spawn(async move {
             loop {
-                // It ends only when the connection is lost: what happened meanwhile is unknown.
+                // Both return only when the connection is lost. Notify, because changes may have
+                // been missed in the meantime.
                 let _ = match &*store {
                     Store::Sqlite(store) => look(store, &bell).await,
                     Store::Postgres(store) => listen(store, &bell).await,
@@ -108,7 +112,7 @@ async fn look(store: &SqliteStore, bell: &Bell) -> Result<(), sqlx::Error> {
 async fn listen(store: &PostgresStore, bell: &Bell) -> Result<(), sqlx::Error> {
     let mut listener = store.listener().await?;
     bell.ring();
-    // `None` is a connection that was lost; the listener has already made another one.
+    // `None` means that the connection was lost; the listener has already reconnected.
     while listener.try_recv().await?.is_some() {
         bell.ring();
     }

@@ -1,162 +1,123 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors of the journal, grouped by what the caller can do about them.
 
 use crate::fold::FoldError;
 use crate::run::{Run, RunId};
 
-/// The words of a store, without its password.
+/// An error of the store, with passwords removed.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why the journal did not do it. Nothing was stored then, except where it says so.
+/// The reason an operation of the journal failed. Nothing was stored, except where a variant says
+/// otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The lease is somebody else's by now: stop, and throw away what was done.
+    /// Another worker holds the lease by now: stop, and discard the work.
     #[error("worker `{worker}` no longer has run {run} (its token {token} is old): {now}")]
     Fenced {
-        /// The run.
         run: RunId,
         /// The worker that asked.
         worker: String,
-        /// The token that it showed.
+        /// The outdated token of that worker.
         token: u64,
-        /// How the run stands.
+        /// The current state of the run.
         now: String,
     },
-    /// It makes no sense for this run.
+    /// The operation is not allowed for this run.
     #[error("run {run}: {why}")]
     Refused {
-        /// The run.
         run: RunId,
-        /// Why, and what can be done.
+        /// The reason, and what can be done.
         why: String,
     },
-    /// There is no such run.
+    /// No run matches.
     #[error("there is no run `{text}`: {hint}")]
     NotFound {
-        /// What was looked for.
+        /// The id, part of an id, or name that was looked for.
         text: String,
-        /// What there is.
         hint: String,
     },
-    /// There is more than one.
+    /// More than one run matches.
     #[error("`{text}` is more than one run: {}{}", ids.join(", "), if *more { " and more" } else { "" })]
     Ambiguous {
-        /// What was looked for.
+        /// The part of an id or the name that was looked for.
         text: String,
-        /// Which there are, as many as are shown.
+        /// The matching ids, at most `AMBIGUOUS_MAX`.
         ids: Vec<String>,
-        /// Whether there are still more.
+        /// True if there are more matches than `ids` holds.
         more: bool,
     },
-    /// It cannot be remembered.
+    /// The fact or fix cannot be stored in the memory.
     #[error("this cannot be remembered: {why}")]
     NotRemembered {
-        /// Why, and what can be done.
+        /// The reason, and what can be done.
         why: String,
     },
-    /// There is no such dead letter, or more than one.
+    /// No dead letter matches, or more than one does.
     #[error("there is no dead letter `{text}`: {hint}")]
     NoLetter {
-        /// What was looked for.
+        /// The id or part of an id that was looked for.
         text: String,
-        /// What there is.
         hint: String,
     },
-    /// It makes no sense for this dead letter.
+    /// The operation is not allowed for this dead letter.
     #[error("dead letter {letter}: {why}")]
     LetterRefused {
-        /// Its id.
+        /// The short id.
         letter: String,
-        /// Why, and what can be done.
+        /// The reason, and what can be done.
         why: String,
     },
-    /// It is larger than the journal takes.
+    /// A value exceeds a size limit of the journal.
     #[error(
         "{what} has {size}, and the limit is {limit}; put large things into files, and their paths here"
     )]
-    TooLarge {
-        /// What.
-        what: String,
-        /// How large.
-        size: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// It cannot follow what happened before.
+    TooLarge { what: String, size: usize, limit: usize },
+    /// An event cannot follow the events before it.
     #[error(transparent)]
     Fold(#[from] FoldError),
-    /// The store was made by a newer version of this program.
+    /// The store has the schema of a newer version of this program.
     #[error(
         "{place} has schema version {found}, and this version of `rep` knows {known}: use a newer `rep`, or another journal"
     )]
-    Newer {
-        /// Where.
-        place: String,
-        /// Its version.
-        found: i64,
-        /// Ours.
-        known: i64,
-    },
-    /// The file is damaged. Nothing is written to it any more.
+    Newer { place: String, found: i64, known: i64 },
+    /// The file is damaged. Nothing more is written to it.
     #[error(
         "the journal {place} is damaged ({what}); it is left as it is, and nothing is written to it. Restore a copy, or \
          save what can be read with `sqlite3 {place} .recover | sqlite3 recovered.sqlite` and put that file in its place"
     )]
     Damaged {
-        /// Where.
         place: String,
-        /// The first sign of it, in SQLite's words.
+        /// The first problem found, in SQLite's words.
         what: String,
     },
-    /// The thread that reads or writes the SQLite file has panicked or ended. The answer is incomplete.
+    /// The thread that reads or writes the SQLite file panicked or ended, so the answer is
+    /// incomplete.
     #[error(
         "the database worker of {place} crashed, so its answer is incomplete; check the file with `rep doctor`, and try again"
     )]
-    WorkerCrashed {
-        /// Where.
-        place: String,
-    },
-    /// The database belongs to something else.
+    WorkerCrashed { place: String },
+    /// The database is not a journal.
     #[error("{place} is a database, but not a journal: name another one")]
-    NotAJournal {
-        /// Where.
-        place: String,
-    },
-    /// The place cannot be used.
+    NotAJournal { place: String },
+    /// The journal cannot be opened.
     #[error("the journal {place} cannot be opened: {why}")]
-    Open {
-        /// Where.
-        place: String,
-        /// Why.
-        why: String,
-    },
-    /// The store did not answer although it was asked again and again. What was being written may be stored or not.
+    Open { place: String, why: String },
+    /// The store did not respond after several attempts. A write may or may not have been stored.
     #[error("the journal does not answer ({attempts} tries): {source}")]
     Unreachable {
-        /// Tries.
         attempts: u32,
-        /// The last answer.
+        /// The error of the last attempt.
         source: Source,
     },
-    /// The store refused.
+    /// The store returned an error that a retry cannot fix.
     #[error("the journal: {source}")]
-    Store {
-        /// What it said.
-        source: Source,
-    },
-    /// Something stored cannot be read.
+    Store { source: Source },
+    /// A stored value cannot be decoded.
     #[error("run {run}: {what} cannot be read: {source}")]
-    Unreadable {
-        /// The run.
-        run: String,
-        /// What.
-        what: String,
-        /// Why.
-        source: serde_json::Error,
-    },
+    Unreadable { run: String, what: String, source: serde_json::Error },
 }
 
 impl JournalError {
-    /// Whether trying again cannot help as long as the journal is as it is.
+    /// Returns true if a retry cannot succeed while the journal is in this state.
     pub fn is_permanent(&self) -> bool {
         matches!(
             self,
@@ -176,7 +137,7 @@ impl JournalError {
     }
 }
 
-/// How a run stands, for the one who lost it.
+/// Describes the current holder or status of a run, for a worker that lost its lease.
 pub(crate) fn standing(run: &Run) -> String {
     match &run.worker {
         Some(worker) => format!("`{worker}` has it with token {}", run.token),

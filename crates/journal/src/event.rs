@@ -1,4 +1,4 @@
-//! What can happen to a run. Events are tagged, versioned, and never changed once they are written.
+//! The events of a run. Events are tagged, versioned, and never changed once written.
 
 use std::collections::BTreeSet;
 
@@ -9,413 +9,417 @@ use serde_json::Value;
 use crate::memory::{Fix, FixOutcome};
 use crate::run::{Limits, RunId, Spent};
 
-/// The version of the shape of events.
+/// The version of the event format.
 pub const EVENT_VERSION: u32 = 1;
 
-/// Something that happened to a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// The version of this shape.
+    /// The version of the event format.
     pub v: u32,
     /// The run.
     pub run: RunId,
     /// The position among the events of the run, from 1, without gaps.
     pub seq: u64,
-    /// When, in milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What happened.
+    /// The type of the event, and its fields.
     #[serde(flatten)]
     pub payload: Payload,
 }
 
-/// What happened. Names and fields are those of the plan loop that this grew from, and more.
+/// The type of an event, and its fields. Names and fields extend those of the plan loop of seed
+/// 001.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Payload {
-    /// Somebody asked for a run; it waits in the queue.
+    /// A run was created and waits in the queue.
     RunCreated {
-        /// Which driver it is for: `plan`, for instance.
+        /// The driver the run is for, for instance `plan`.
         kind: String,
-        /// A name that people know it by.
+        /// The name shown to people.
         name: String,
-        /// The repository or folder that it works in.
+        /// The repository or folder the run works in.
         workspace: String,
-        /// What a worker has to have to take it.
+        /// Only workers with all of these labels may claim the run.
         #[serde(default)]
         labels: BTreeSet<String>,
-        /// What comes first in the queue: larger is earlier.
+        /// The priority in the queue: larger is earlier.
         #[serde(default)]
         priority: i32,
-        /// What it may use.
+        /// The limits of the run.
         #[serde(default)]
         limits: Limits,
-        /// What the driver was asked for, in the driver's own words.
+        /// The request, in the driver's own format.
         request: Value,
     },
-    /// A worker took the run from the queue.
+    /// A worker claimed the run from the queue.
     LeaseTaken {
         /// The worker.
         worker: String,
-        /// The fencing token: whoever shows a lower one is refused.
+        /// The fencing token: requests with a lower token are refused.
         token: u64,
     },
-    /// The worker gave it back.
+    /// The worker released the run.
     LeaseReleased {
         /// The worker.
         worker: String,
-        /// Its token.
+        /// The worker's token.
         token: u64,
-        /// Why.
+        /// The reason for the release.
         reason: String,
     },
-    /// The worker was not heard of in time; the run is back in the queue.
+    /// The worker did not renew its lease in time; the run is back in the queue.
     LeaseExpired {
         /// The worker.
         worker: String,
-        /// Its token.
+        /// The worker's token.
         token: u64,
     },
-    /// The driver begins, for the first time or again.
+    /// The driver started or restarted the run.
     RunStarted {
         /// The worker.
         worker: String,
     },
-    /// A step begins.
+    /// A step started.
     StepStarted {
-        /// Its number in the run, from 1.
+        /// The number of the step in the run, from 1.
         step: u32,
         /// `implementation`, `verification`, `review`, `merge` and so on.
         kind: String,
-        /// The task that it is about.
+        /// The task the step is about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskRef>,
-        /// Which attempt at this task, from 1.
+        /// The attempt at this task, from 1.
         attempt: u32,
-        /// Which round of the loop, from 1.
+        /// The iteration of the loop, from 1.
         iteration: u32,
-        /// The commit that it begins on.
+        /// The commit the step started on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         head: Option<String>,
-        /// What else the driver wants to know of it.
+        /// Further details, in the driver's own format.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         detail: Value,
     },
-    /// A step ended.
+    /// A step finished.
     StepFinished {
-        /// Its number.
+        /// The number of the step.
         step: u32,
-        /// How.
+        /// The outcome of the step.
         outcome: StepOutcome,
-        /// What went wrong, or was decided.
+        /// The error, or the decision that was made.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// The commit that it ended on.
+        /// The commit the step ended on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         head: Option<String>,
-        /// What it used; taken from the run's budget.
+        /// The resources the step used; deducted from the run's budget.
         #[serde(default)]
         spent: Spent,
-        /// The result, in the driver's own words.
+        /// The result, in the driver's own format.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         result: Value,
     },
-    /// The worker that was at a step is gone; the step did not end.
+    /// The worker disappeared while the step was in progress; the step did not finish.
     StepInterrupted {
-        /// Its number.
+        /// The number of the step.
         step: u32,
-        /// What is known.
+        /// The known reason.
         reason: String,
     },
-    /// The loop seems to go round in circles.
+    /// The watchdog detected that the loop may be going in circles.
     WatchdogSignal {
-        /// The step that it was seen after.
+        /// The step after which the signal was raised.
         step: u32,
         /// `repeated_diff`, `no_progress`, `same_failure`, `malformed_output`.
         signal: String,
-        /// What was seen.
+        /// The evidence for the signal.
         evidence: String,
     },
-    /// The next prompt begins with other words because of that.
+    /// The watchdog changed the next prompt because of a signal.
     WatchdogRewrite {
-        /// The step that it was seen after.
+        /// The step after which the signal was raised.
         step: u32,
         /// The signal.
         signal: String,
-        /// Rewrites so far, this one included.
+        /// The number of rewrites so far, including this one.
         rewrite: u32,
-        /// What the next prompt says first.
+        /// The text the next prompt begins with.
         text: String,
     },
-    /// Everything agrees that the work is done.
+    /// The run completed: its tasks, reviews and checks agree that the work is done.
     RunCompleted {
-        /// In a sentence.
+        /// A summary of one sentence.
         summary: String,
-        /// The commit that it ended on.
+        /// The commit the run ended on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         head: Option<String>,
     },
-    /// It cannot go on.
+    /// The run failed.
     RunFailed {
-        /// Why, as `what:detail`.
+        /// The reason, as `what:detail`.
         reason: String,
     },
-    /// A person has to decide.
+    /// The run waits for a decision by a person.
     RunWaiting {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// What can be done.
+        /// The choices the person has.
         #[serde(default)]
         choices: Vec<String>,
     },
-    /// It goes on later by itself: an allowance is used up, for instance. This uses up no attempt.
+    /// The run continues by itself later, for instance when a quota is available again. This does
+    /// not count as an attempt.
     RunDeferred {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// When, in milliseconds since 1970.
+        /// The time at which the run continues, in milliseconds since 1970.
         until_ms: u64,
     },
-    /// Somebody wants it to pause after this step.
+    /// A user asked the run to pause after the current step.
     PauseRequested {
-        /// Who.
+        /// The user.
         by: String,
     },
-    /// It is paused.
+    /// The run is paused.
     RunPaused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It goes on: after a pause, a decision or a failure it is back in the queue.
+    /// The run continues: after a pause, a decision or a failure it is back in the queue.
     RunResumed {
-        /// Who.
+        /// The user.
         by: String,
-        /// What it may use from now on, if that changes.
+        /// The new limits, if they change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Limits>,
     },
-    /// Tasks that failed get their attempts back, and the run goes on.
+    /// Failed tasks get their attempts back, and the run continues.
     RunRetried {
-        /// Who.
+        /// The user.
         by: String,
-        /// Which tasks; all that failed if empty.
+        /// The ids of the tasks to retry; all failed tasks if empty.
         #[serde(default)]
         tasks: Vec<String>,
     },
-    /// Somebody wants it to end now.
+    /// A user asked the run to stop now.
     CancelRequested {
-        /// Who.
+        /// The user.
         by: String,
     },
-    /// It was ended.
+    /// The run was cancelled.
     RunCancelled {
-        /// By whom or why.
+        /// The user who cancelled it, or another reason.
         reason: String,
     },
-    /// Somebody has a word for the next prompt.
+    /// A user added a note for the next prompt.
     Steered {
-        /// Who.
+        /// The user.
         by: String,
-        /// The word.
+        /// The note.
         note: String,
     },
-    /// How worktrees are made.
+    /// The provider of worktrees was selected.
     WorktreeProviderSelected {
         /// `git`.
         provider: String,
     },
-    /// The run has a place to work.
+    /// The run has a worktree.
     WorktreeCreated {
-        /// Where.
+        /// The path of the worktree.
         path: String,
-        /// Its branch.
+        /// The branch of the worktree.
         branch: String,
-        /// The branch that it began on.
+        /// The branch the worktree is based on.
         base_branch: String,
-        /// The commit that it began on.
+        /// The commit the worktree is based on.
         base: String,
-        /// `created`, `adopted` or `repaired`, and what was mended.
+        /// `created`, `adopted` or `repaired`, and what was repaired.
         how: String,
     },
-    /// The place is gone.
+    /// The worktree was removed.
     WorktreeRemoved {
-        /// Where it was.
+        /// The path of the removed worktree.
         path: String,
     },
-    /// The work went somewhere.
+    /// The work was delivered.
     Delivered {
         /// `keep`, `merge`, `squash` or `branch`.
         strategy: String,
-        /// The branch that has it now.
+        /// The branch that now contains the work.
         branch: String,
         /// The commit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit: Option<String>,
     },
-    /// What is known of a run is being put together.
+    /// The post-mortem of a run started.
     PostmortemStart {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It is.
+    /// The post-mortem of a run ended.
     PostmortemEnd {
         /// `ok` or `failed`.
         status: String,
-        /// The files.
+        /// The files that were written.
         #[serde(default)]
         files: Vec<String>,
     },
-    /// Skills were looked for.
+    /// Skills were discovered.
     SkillsDiscovered {
-        /// How many.
+        /// The number of skills.
         count: u64,
-        /// Where.
+        /// The locations they were found in.
         locations: Vec<String>,
-        /// Their names, as many as fit.
+        /// The names of the skills, as many as fit.
         names: Vec<String>,
     },
-    /// Skills were chosen for a step, or none was.
+    /// Skills were selected for a step, or none was.
     SkillsSelected {
         /// The kind of step.
         step_kind: String,
-        /// The task, as the plan says it.
+        /// The label of the task in the plan.
         task_label: String,
-        /// Those that were chosen.
+        /// The selected skills.
         skills: Vec<SelectedSkill>,
         /// `hint`, `match` or `none`.
         strategy: String,
-        /// What went wrong.
+        /// The errors during selection.
         #[serde(default)]
         errors: Vec<String>,
     },
     /// A skill could not be loaded.
     SkillsLoadFailed {
-        /// The skill.
+        /// The name of the skill.
         name: String,
-        /// Why.
+        /// The reason.
         error: String,
     },
-    /// A skill was cut to its budget.
+    /// A skill was truncated to its budget.
     SkillsTruncated {
-        /// The skill.
+        /// The name of the skill.
         name: String,
-        /// The budget.
+        /// The budget in characters.
         max_chars: u64,
     },
-    /// The plan was read: what the engine goes by from now on, whatever becomes of the file.
+    /// The plan was read. From now on the engine uses these tasks, whatever happens to the file.
     PlanRead {
         /// The digest of the file.
         digest: String,
-        /// Its tasks.
+        /// The tasks of the plan.
         tasks: Vec<TaskSeen>,
     },
-    /// The tasks of the plan cannot be told, so the agent chooses.
+    /// The tasks of the plan cannot be determined, so the agent chooses its own.
     PlanFallback {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Somebody else had changed the plan, and it was put right.
+    /// The plan file had been changed by another party and was restored.
     PlanRestored {
-        /// What was put right.
+        /// The part that was restored.
         reason: String,
     },
-    /// The engine changed how far a task is.
+    /// The engine changed the state of a task.
     TaskMarked {
         /// The task.
         task: TaskRef,
         /// `open`, `implemented`, `reviewed`, `failed` and so on.
         mark: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Something that later prompts are offered.
+    /// A learning that later prompts are offered.
     Learned {
-        /// The task that it came from.
+        /// The task the learning came from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskRef>,
-        /// What.
+        /// The text of the learning.
         note: String,
     },
-    /// A failure was seen. What is known of it by now is in the memory.
+    /// A failure was observed. The memory holds what is known about it by now.
     FailureSeen {
-        /// Which repository it is about: nothing learnt in one is used in another.
+        /// The repository the failure belongs to; learnings of one repository are not used in
+        /// another.
         scope: String,
-        /// Its signature: two failures with the same one are the same.
+        /// The signature of the failure: failures with equal signatures are the same.
         signature: String,
-        /// What kind it is.
+        /// The category of the failure.
         category: String,
-        /// The tool's name for this kind of error.
+        /// The tool's code for this error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
-        /// Which tool spoke.
+        /// The tool that reported the failure.
         tool: String,
-        /// One message, without secrets.
+        /// An example message, without secrets.
         example: String,
     },
     /// A fix was tried, and the checks were run again.
     FixTried {
-        /// Which repository it is about.
+        /// The repository the failure belongs to.
         scope: String,
-        /// The failure that it was meant for.
+        /// The signature of the failure the fix was meant for.
         signature: String,
         /// The fix.
         fix: Fix,
-        /// What the checks said afterwards.
+        /// The result of the checks afterwards.
         outcome: FixOutcome,
-        /// What was seen.
+        /// The evidence for the outcome.
         reason: String,
     },
-    /// Something of a driver that has no other kind.
+    /// A driver event that has no type of its own.
     Note {
-        /// The driver's word for it.
+        /// The driver's name for the event.
         name: String,
-        /// What it says.
+        /// The data of the event.
         data: Value,
     },
 }
 
-/// A task of a plan.
+/// A reference to a task of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct TaskRef {
-    /// Its id.
+    /// The id of the task.
     pub id: String,
-    /// Its words.
+    /// The text of the task.
     pub label: String,
 }
 
-/// A task as it stands in a plan.
+/// A task and its state in a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSeen {
     /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
-    /// How far it is: `open`, `blocked`, `implemented`, `reviewed`, `manual_qa` or `failed`.
+    /// The state of the task: `open`, `blocked`, `implemented`, `reviewed`, `manual_qa` or
+    /// `failed`.
     pub mark: String,
 }
 
-/// A skill that was chosen.
+/// A selected skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SelectedSkill {
-    /// Its name.
+    /// The name of the skill.
     pub name: String,
-    /// Why.
+    /// The reason it was selected.
     pub reason: String,
 }
 
-/// How a step ended.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepOutcome {
-    /// As it should.
+    /// The step succeeded.
     Ok,
-    /// It did not reach what it was for.
+    /// The step did not reach its goal.
     Failed,
-    /// It says that the work has to be done again.
+    /// The step requires that the work be done again.
     SentBack,
-    /// Somebody stopped it; it counts as no attempt.
+    /// The step was stopped by a user; it does not count as an attempt.
     Stopped,
 }
 
 impl Payload {
-    /// The tag.
+    /// The `type` tag of the event.
     pub fn name(&self) -> &'static str {
         match self {
             Payload::RunCreated { .. } => "RUN_CREATED",
@@ -460,7 +464,7 @@ impl Payload {
         }
     }
 
-    /// The step that it is about.
+    /// The number of the step the event starts or ends, if it does.
     pub fn step(&self) -> Option<u32> {
         match self {
             Payload::StepStarted { step, .. }

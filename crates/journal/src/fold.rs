@@ -1,74 +1,45 @@
-//! From events to runs and steps: one pure function, used when events are written and when they are replayed.
+//! Folds events into runs and steps: one pure function, used both when events are written and when
+//! they are replayed.
 
 use serde_json::Value;
 
 use crate::event::{Event, Payload};
 use crate::run::{Limits, Run, RunId, RunStatus, Spent, Step, StepStatus, Wish, Worktree};
 
-/// An event that cannot follow what happened before it.
+/// An event that cannot follow the events before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
-    /// The first event has to make the run, and no other may.
+    /// The first event of a run must be RUN_CREATED, and no later one may be.
     #[error(
         "event {seq} ({event}) of run {run} cannot stand there: a run begins with RUN_CREATED, once"
     )]
-    NotTheFirst {
-        /// The run.
-        run: RunId,
-        /// Its position.
-        seq: u64,
-        /// Its name.
-        event: &'static str,
-    },
-    /// There is a gap, or one came twice.
+    NotTheFirst { run: RunId, seq: u64, event: &'static str },
+    /// There is a gap in the sequence, or a duplicate.
     #[error("event {found} of run {run} follows event {last}")]
-    OutOfOrder {
-        /// The run.
-        run: RunId,
-        /// The last one.
-        last: u64,
-        /// This one.
-        found: u64,
-    },
-    /// A step that does not follow.
+    OutOfOrder { run: RunId, last: u64, found: u64 },
+    /// A step event that does not fit the state of the run.
     #[error("run {run}: {event} for step {step}, {problem}")]
-    Step {
-        /// The run.
-        run: RunId,
-        /// The step.
-        step: u32,
-        /// The event.
-        event: &'static str,
-        /// What is wrong.
-        problem: &'static str,
-    },
-    /// A run that is over does nothing more.
+    Step { run: RunId, step: u32, event: &'static str, problem: &'static str },
+    /// An event that cannot happen to a run that has ended.
     #[error("run {run} is {status}, so {event} cannot happen to it")]
-    Over {
-        /// The run.
-        run: RunId,
-        /// How it ended.
-        status: RunStatus,
-        /// The event.
-        event: &'static str,
-    },
+    Over { run: RunId, status: RunStatus, event: &'static str },
 }
 
-/// A run with the steps that were touched.
+/// The state folded from the events of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Folded {
-    /// The run; nothing before its first event.
+    /// The run; `None` before its first event.
     pub run: Option<Run>,
-    /// Steps, by number. When events are written, only the step that is open has to be here.
+    /// The steps, by number. When events are appended, only the open step has to be here.
     pub steps: Vec<Step>,
 }
 
 impl Folded {
-    /// All events of a run, from the first.
+    /// Folds all events of a run, from the first.
     ///
     /// # Errors
     ///
-    /// The first event that cannot stand where it stands.
+    /// If an event cannot follow the events before it.
     pub fn replay<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, FoldError> {
         let mut folded = Folded::default();
         for event in events {
@@ -77,23 +48,18 @@ impl Folded {
         Ok(folded)
     }
 
-    /// One event more.
+    /// Folds one more event.
     ///
     /// # Errors
     ///
-    /// When it cannot follow. Nothing has changed then.
+    /// If the event cannot follow. The state is unchanged then.
     pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
-        let not_the_first = || FoldError::NotTheFirst {
-            run: event.run.clone(),
-            seq: event.seq,
-            event: event.payload.name(),
-        };
         let Some(run) = &mut self.run else {
-            self.run = Some(created(event).ok_or_else(not_the_first)?);
+            self.run = Some(created(event).ok_or_else(|| misplaced_creation(event))?);
             return Ok(());
         };
         if matches!(event.payload, Payload::RunCreated { .. }) {
-            return Err(not_the_first());
+            return Err(misplaced_creation(event));
         }
         if event.seq != run.seq + 1 {
             let (last, found) = (run.seq, event.seq);
@@ -106,6 +72,11 @@ impl Folded {
         run.updated_ms = event.at_ms;
         Ok(())
     }
+}
+
+/// The error for a run that does not begin with RUN_CREATED, or has more than one.
+fn misplaced_creation(event: &Event) -> FoldError {
+    FoldError::NotTheFirst { run: event.run.clone(), seq: event.seq, event: event.payload.name() }
 }
 
 fn created(event: &Event) -> Option<Run> {
@@ -142,7 +113,8 @@ fn created(event: &Event) -> Option<Run> {
     })
 }
 
-/// What may still happen to a run that has ended: what is put together afterwards, where the work goes, and another try.
+/// Refuses events after the end of a run, except for the post-mortem, the delivery of the work,
+/// notes, and a new attempt.
 fn refuse_after_the_end(run: &Run, event: &Event) -> Result<(), FoldError> {
     let may_follow = matches!(
         event.payload,
@@ -156,13 +128,11 @@ fn refuse_after_the_end(run: &Run, event: &Event) -> Result<(), FoldError> {
             | Payload::Learned { .. }
             | Payload::Note { .. }
     );
-    match run.status.is_over() && !may_follow {
-        true => {
-            let (status, event) = (run.status, event.payload.name());
-            Err(FoldError::Over { run: run.id.clone(), status, event })
-        }
-        false => Ok(()),
+    if run.status.is_over() && !may_follow {
+        let (status, event) = (run.status, event.payload.name());
+        return Err(FoldError::Over { run: run.id.clone(), status, event });
     }
+    Ok(())
 }
 
 fn follow_step(run: &mut Run, steps: &mut Vec<Step>, event: &Event) -> Result<(), FoldError> {
@@ -299,7 +269,8 @@ fn over(run: &mut Run, status: RunStatus, reason: &String, at_ms: u64) {
     run.ended_ms = Some(at_ms);
 }
 
-/// Back in the queue; who has it keeps it.
+/// Puts a run back into the queue. If a worker holds it and it is running, it stays with that
+/// worker.
 fn again(run: &mut Run, limits: Option<Limits>) {
     let status = if run.worker.is_some() && run.status == RunStatus::Running {
         RunStatus::Running

@@ -1,4 +1,4 @@
-//! Taking out of the journal what nobody needs any more.
+//! Deleting runs that are no longer needed.
 
 use crate::error::JournalError;
 use crate::journal::Journal;
@@ -8,19 +8,20 @@ use crate::text;
 use crate::write::{Done, Operation, Work};
 
 impl Journal {
-    /// Removes a run with its steps and events, for good; a run that is not there is as good as removed. Its id must not be
-    /// used for another one: tokens would begin anew.
+    /// Deletes a run with its steps and events permanently; a run that does not exist counts as
+    /// deleted. Never reuse the id for another run: its fencing tokens would start again from the
+    /// beginning.
     ///
-    /// A SQLite file does not become smaller by it, but has room again.
+    /// A SQLite file does not shrink, but reuses the space.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Refused`] when the run is not over, or its worktree is still there.
+    /// [`JournalError::Refused`] if the run has not ended, or its worktree still exists.
     pub async fn forget(&self, id: &RunId) -> Result<(), JournalError> {
-        match text::is_id(id.as_str()) {
-            true => self.write(&Forget { id }).await,
-            false => Ok(()),
+        if !text::is_id(id.as_str()) {
+            return Ok(());
         }
+        self.write(&Forget { id }).await
     }
 }
 

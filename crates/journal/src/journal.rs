@@ -1,4 +1,4 @@
-//! The journal that programs use.
+//! The handle to an open journal, and its read operations.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,17 +20,17 @@ use crate::store::sqlite::SqliteStore;
 use crate::store::{Clock, Store};
 use crate::text;
 
-/// Where the journal is kept.
+/// The location of a journal.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A SQLite file. Folders that are missing are made so that only their owner can read them.
+    /// A SQLite file. Missing parent folders are created, readable only by their owner.
     File(Utf8PathBuf),
     /// `postgres://…`, or `sqlite://` and a path.
     Url(String),
 }
 
 impl fmt::Debug for Target {
-    /// An address may hold a password.
+    /// Leaves out the URL, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::File(path) => f.debug_tuple("File").field(path).finish(),
@@ -39,7 +39,7 @@ impl fmt::Debug for Target {
     }
 }
 
-/// Everything that runs did, and the queue of those that are to come. Cheap to clone.
+/// The events of all runs, and the queue of pending ones. Cheap to clone.
 #[derive(Clone)]
 pub struct Journal {
     inner: Arc<Inner>,
@@ -54,31 +54,28 @@ struct Inner {
     watch: OnceLock<Watch>,
 }
 
-/// Which runs to list.
+/// Selects the runs to list.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only these; all if empty.
+    /// Only runs with one of these statuses; all if empty.
     pub statuses: Vec<RunStatus>,
-    /// Only runs of this kind.
     pub kind: Option<String>,
-    /// Only runs of this workspace.
     pub workspace: Option<String>,
-    /// How many at most; 0 for as many as a page may have.
+    /// The maximum number of runs; 0 for the maximum page size.
     pub limit: u32,
-    /// Only those before: what [`Page::next`] said.
+    /// Only runs before this position, as returned in [`Page::next`].
     pub before: Option<u64>,
 }
 
-/// A part of a list.
+/// One page of a list.
 #[derive(Clone, Debug)]
 pub struct Page<T> {
-    /// The part.
     pub items: Vec<T>,
-    /// Where it goes on, if it does.
+    /// The position of the next page, or `None` on the last page.
     pub next: Option<u64>,
 }
 
-/// A place among the events of all runs. As text it is `xact-id`.
+/// A position in the event stream of all runs, written as `xact-id`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
     pub(crate) xact: u64,
@@ -91,7 +88,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// Text that is no place among events.
+/// The error for text that is not a [`Cursor`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no place in the journal: it looks like `12-345`")]
 pub struct NoCursor(String);
@@ -108,18 +105,20 @@ impl FromStr for Cursor {
 }
 
 impl Journal {
-    /// Opens a journal, and makes it or brings it up to date if need be.
+    /// Opens a journal. Creates it or migrates its schema if necessary.
     ///
-    /// `clock` gives milliseconds since 1970. It stamps events; leases go by the [`BootClock`] of this machine.
+    /// `clock` returns milliseconds since 1970. It stamps events; leases are measured by the
+    /// [`BootClock`] of this machine.
     ///
     /// # Errors
     ///
-    /// When the place cannot be used, is damaged, belongs to something else or was made by a newer version.
+    /// If the location cannot be used, is damaged, is not a journal, or was written by a newer
+    /// version.
     pub async fn open(target: &Target, clock: Clock) -> Result<Self, JournalError> {
         Journal::open_with(target, clock, BootClock::of_this_machine()).await
     }
 
-    /// As [`Journal::open`], with a clock for leases.
+    /// Like [`Journal::open`], with a given clock for leases.
     ///
     /// # Errors
     ///
@@ -144,12 +143,13 @@ impl Journal {
         Ok(Journal { inner: Arc::new(inner) })
     }
 
-    /// Checks a SQLite file for damage, as far as SQLite can see it. This reads the whole file. PostgreSQL looks after its
-    /// own files.
+    /// Checks a SQLite file for damage that SQLite can detect. This reads the whole file.
+    /// PostgreSQL checks its own files, so nothing is done for it.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Damaged`] says what was found; nothing is written to the file from then on.
+    /// [`JournalError::Damaged`] with the problem found; nothing is written to the file from then
+    /// on.
     pub async fn check(&self) -> Result<(), JournalError> {
         match self.store() {
             Store::Sqlite(store) => self.read(|| store.check()).await,
@@ -157,7 +157,7 @@ impl Journal {
         }
     }
 
-    /// Closes it, for everybody who has a clone.
+    /// Closes the journal, for all clones.
     pub async fn close(self) {
         if let Some(watch) = self.inner.watch.get() {
             watch.stop();
@@ -165,23 +165,23 @@ impl Journal {
         self.inner.store.close().await;
     }
 
-    /// A run.
+    /// Returns a run, or `None` if there is none with this id.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn run(&self, id: &RunId) -> Result<Option<Run>, JournalError> {
-        match text::is_id(id.as_str()) {
-            true => self.read(|| self.store().run(id.as_str())).await,
-            false => Ok(None),
+        if !text::is_id(id.as_str()) {
+            return Ok(None);
         }
+        self.read(|| self.store().run(id.as_str())).await
     }
 
-    /// The run that somebody means: by its id, by the start or the end of it, by its name, or by `last`.
+    /// Finds a run by its id, by the start or end of its id, by its name, or by `last`.
     ///
     /// # Errors
     ///
-    /// [`JournalError::NotFound`] and [`JournalError::Ambiguous`] say what there is.
+    /// [`JournalError::NotFound`] or [`JournalError::Ambiguous`].
     pub async fn find(&self, text: &str) -> Result<Run, JournalError> {
         let text = text.trim();
         let not_found =
@@ -212,11 +212,11 @@ impl Journal {
         }
     }
 
-    /// Runs, newest first.
+    /// Lists runs, newest first.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn runs(&self, filter: &Filter) -> Result<Page<Run>, JournalError> {
         let limit = page(filter.limit);
         let clean = Filter {
@@ -231,44 +231,47 @@ impl Journal {
         Ok(Page { items: rows.into_iter().map(|(_, run)| run).collect(), next })
     }
 
-    /// The steps of a run.
+    /// Returns the steps of a run.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn steps(&self, id: &RunId) -> Result<Vec<Step>, JournalError> {
-        match text::is_id(id.as_str()) {
-            true => self.read(|| self.store().steps(id)).await,
-            false => Ok(Vec::new()),
+        if !text::is_id(id.as_str()) {
+            return Ok(Vec::new());
         }
+        self.read(|| self.store().steps(id)).await
     }
 
-    /// Events of a run after the one with this number. An event that a later version wrote, or that is damaged, is a note
-    /// whose name begins with `unknown:`, followed by its type.
+    /// Returns the events of a run after the one with this number. An event that is damaged, or was
+    /// written by a later version, is returned as a note whose name is `unknown:` followed by its
+    /// type.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn events(
         &self,
         id: &RunId,
         after_seq: u64,
         limit: u32,
     ) -> Result<Vec<Event>, JournalError> {
-        match text::is_id(id.as_str()) {
-            true => self.read(|| self.store().events(id, after_seq, page(limit))).await,
-            false => Ok(Vec::new()),
+        if !text::is_id(id.as_str()) {
+            return Ok(Vec::new());
         }
+        self.read(|| self.store().events(id, after_seq, page(limit))).await
     }
 
-    /// Events of all runs after a place, and the place to go on from. Whoever goes on from there misses nothing.
+    /// Returns events of all runs after a cursor, and the cursor to continue from. Continuing from
+    /// there misses no event.
     ///
-    /// On PostgreSQL an event shows up only when all transactions that began before it have ended: a long one, of
-    /// whatever program on that server, holds the tail up. What one run did is at hand at once by [`Journal::events`].
+    /// On PostgreSQL an event becomes visible only when all transactions that began before it have
+    /// ended, so a long transaction of any program on that server delays the stream. The events of
+    /// a single run are available at once from [`Journal::events`].
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn events_all(
         &self,
         after: Cursor,
@@ -279,11 +282,11 @@ impl Journal {
         Ok((tail.into_iter().map(|(_, event)| event).collect(), last))
     }
 
-    /// As [`Journal::events_all`], with the place behind every event.
+    /// Like [`Journal::events_all`], with the cursor after each event.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn tail(
         &self,
         after: Cursor,
@@ -292,39 +295,40 @@ impl Journal {
         self.read(|| self.store().tail(after, page(limit))).await
     }
 
-    /// The place behind everything that [`Journal::events_all`] would show now.
+    /// Returns the cursor after the last event that [`Journal::events_all`] would currently return.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn last_cursor(&self) -> Result<Cursor, JournalError> {
         self.read(|| self.store().tail_end()).await
     }
 
-    /// The end of a run's lease for people, in milliseconds since 1970 by the clock of the store. Nothing is decided by it.
+    /// Returns the end of a run's lease for display, in milliseconds since 1970 by the clock of the
+    /// store. No decision is based on it.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn lease_until(&self, id: &RunId) -> Result<Option<u64>, JournalError> {
-        match text::is_id(id.as_str()) {
-            true => Ok(self.read(|| self.store().lease_until(id)).await?.map(unsigned)),
-            false => Ok(None),
+        if !text::is_id(id.as_str()) {
+            return Ok(None);
         }
+        Ok(self.read(|| self.store().lease_until(id)).await?.map(unsigned))
     }
 
-    /// Runs that workers have, with the worker and the end of its lease.
+    /// Lists the leased runs, with the worker and the end of its lease.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn leased(&self) -> Result<Vec<(RunId, String, u64)>, JournalError> {
         let rows = self.read(|| self.store().leased()).await?;
         let rows = rows.into_iter();
         Ok(rows.map(|(id, worker, until)| (RunId::known(id), worker, unsigned(until))).collect())
     }
 
-    /// Something that waits for changes, of this process and of others.
+    /// Subscribes to changes made by this process and by others.
     ///
     /// # Panics
     ///
@@ -335,11 +339,12 @@ impl Journal {
         self.inner.bell.changes()
     }
 
-    /// How the store looks for the next run. For tests: it must not look at runs that have ended.
+    /// Returns the query plan for claiming the next run. For tests: the query must not scan runs
+    /// that have ended.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     #[doc(hidden)]
     pub async fn claim_plan(&self, order: Order) -> Result<String, JournalError> {
         self.read(|| self.store().claim_plan(order)).await
@@ -357,7 +362,7 @@ impl Journal {
         &self.inner.boot_clock
     }
 
-    /// Reads all leases, and judges each of them.
+    /// Reads all leases and determines the state of each.
     pub(crate) async fn look_at_leases(&self) -> Result<Vec<(LeaseRow, Standing)>, JournalError> {
         let rows = self.read(|| self.store().leases()).await?;
         Ok(self.inner.observer.look(rows, self.store().reach(), self.boot_clock()))
@@ -381,7 +386,7 @@ async fn open_url(url: &str, clock: &Clock) -> Result<Store, JournalError> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return Ok(Store::Postgres(Box::new(PostgresStore::open(url).await?)));
     }
-    // Anything else of it may be a password.
+    // Show nothing but the scheme: the rest may contain a password.
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let is_plain = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_lowercase());
     let place = if is_plain { scheme } else { "?" };

@@ -1,20 +1,25 @@
-//! Decides when a lease has run out, without trusting a clock that can be set.
+//! Decides when a lease has expired, without trusting a clock that can be set.
 //!
-//! A worker that took its lease in the same boot of the same machine can be measured directly, by the machine's
-//! [`BootClock`]. A worker of an earlier boot of this machine is gone: no process survives a reboot. Every other lease has to
-//! be observed: it has run out when it was not renewed for its whole length, by this process's own clock. Neither the wall
-//! clock of a host nor the clock of a PostgreSQL server takes part, so setting one forward ends no lease and setting it back
-//! prolongs none.
+//! A lease taken in the same boot of the same machine is measured directly, by the machine's
+//! [`BootClock`]. A worker of an earlier boot of this machine is gone, since no process survives a
+//! reboot. Every other lease has to be observed: it has expired when it was not renewed for its
+//! whole length, by this process's own clock. Neither the wall clock of a host nor the clock of a
+//! PostgreSQL server is used, so setting one forward ends no lease and setting it back prolongs
+//! none.
 //!
-//! "An earlier boot of this machine" is believed only for a SQLite file, which lies on a disk of this machine, and only if
-//! the machine has the same name: a digest of `/etc/machine-id` and the host name. Each of these alone is not enough:
+//! "An earlier boot of this machine" is assumed only for a SQLite file, which lies on a disk of
+//! this machine, and only if the machine has the same name: a digest of `/etc/machine-id` and the
+//! host name. Each of these conditions alone is not enough:
 //!
-//! - PostgreSQL serves many machines. Clones of a virtual machine, and containers of one image on several hosts, can have the
-//!   same machine id and the same host name, and different boots that are all alive.
-//! - A SQLite file may lie on a network file system or in a folder shared with a virtual machine, although it should not.
-//!   Then another boot is another machine, and its name tells.
-//! - Containers of one host share the boot id, so they are measured and never taken for another boot. A container that has a
-//!   new host name after the reboot is another machine by its name, and its lease is observed.
+//! - PostgreSQL serves many machines. Clones of a virtual machine, and containers of one image on
+//!   several hosts, can have the same machine id and host name, and different boots that are all
+//!   alive.
+//! - A SQLite file may lie on a network file system or in a folder shared with a virtual machine,
+//!   although it should not. Then a different boot is a different machine, and the machine name
+//!   shows it.
+//! - Containers on one host share the boot id, so they are measured and never taken for another
+//!   boot. A container that gets a new host name after a reboot counts as another machine, and its
+//!   lease is observed.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -23,22 +28,22 @@ use crate::boot_clock::{BootClock, BootName};
 use crate::limits::LEGACY_SILENCE;
 use crate::store::tx::millis;
 
-/// A lease as it is stored.
+/// A lease as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseRow {
     pub(crate) id: String,
     pub(crate) token: i64,
     pub(crate) lease_beat: i64,
-    /// `None` for a lease that an older version took: then nothing but its end by the wall clock is known.
+    /// `None` for a lease taken by an older version: only its end by the wall clock is known.
     pub(crate) lease_length_ms: Option<i64>,
     pub(crate) lease_boot: Option<String>,
     pub(crate) lease_boot_until_ms: Option<i64>,
     pub(crate) shown_until_ms: Option<i64>,
-    /// Whether the lease has ended by the store's wall clock, which may be wrong.
+    /// True if the lease has ended by the store's wall clock, which may be wrong.
     pub(crate) is_over_by_wall_clock: bool,
 }
 
-/// Everything of a lease that a renewal changes.
+/// The values of a lease that a renewal changes.
 pub(crate) type LeaseMark = (i64, i64, Option<i64>);
 
 impl LeaseRow {
@@ -50,37 +55,38 @@ impl LeaseRow {
 /// The state of a lease, as far as this process can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Its worker may be at work.
+    /// The worker may be active.
     Held,
-    /// Not renewed so far. It expires if it is not renewed for this many more milliseconds.
+    /// Not renewed so far. The lease expires if it is not renewed for this many more milliseconds.
     Silent { left_ms: i64 },
     /// Expired.
     Over,
 }
 
-/// The machines that a store can be used from.
+/// The machines a store can be used from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// This one: a file.
+    /// This machine only: a file.
     OneMachine,
-    /// Any: a server.
+    /// Any machine: a server.
     ManyMachines,
 }
 
-/// A lease that was seen, and since when it has not changed.
+/// An observed lease, and the time since when it has not changed.
 struct Seen {
     mark: LeaseMark,
     since_ms: i64,
 }
 
-/// The leases that this process has observed.
+/// The leases this process has observed.
 #[derive(Default)]
 pub(crate) struct Observer {
     seen: Mutex<BTreeMap<String, Seen>>,
 }
 
 impl Observer {
-    /// Looks at all leases there are. The rows must have been read before this is called.
+    /// Updates the observations with all current leases and returns the state of each. The rows
+    /// must have been read before the call.
     pub(crate) fn look(
         &self,
         rows: Vec<LeaseRow>,
@@ -106,7 +112,7 @@ impl Observer {
     }
 }
 
-/// The boot that leases are looked at in, and its time.
+/// The current boot and time, which leases are compared with.
 struct Here<'a> {
     reach: Reach,
     boot: Option<&'a str>,
@@ -114,12 +120,13 @@ struct Here<'a> {
 }
 
 impl Here<'_> {
-    /// The state of a lease that was seen unchanged for `silent_ms`.
+    /// Returns the state of a lease that was seen unchanged for `silent_ms`.
     fn standing(&self, row: &LeaseRow, silent_ms: i64) -> Standing {
         let Some(length_ms) = row.lease_length_ms else {
-            return match row.is_over_by_wall_clock {
-                true => silent(silent_ms, millis(LEGACY_SILENCE)),
-                false => Standing::Held,
+            return if row.is_over_by_wall_clock {
+                silent(silent_ms, millis(LEGACY_SILENCE))
+            } else {
+                Standing::Held
             };
         };
         let boots = row.lease_boot.as_deref().zip(self.boot);
@@ -135,7 +142,8 @@ impl Here<'_> {
                 if left_ms <= 0 {
                     return Standing::Over;
                 }
-                // Farther ahead than the lease is long: the machine was restored from a snapshot, and its clock with it.
+                // An end farther ahead than the lease is long means that the machine was restored
+                // from a snapshot, and its clock with it.
                 if left_ms <= length_ms {
                     return Standing::Held;
                 }
@@ -245,7 +253,7 @@ mod tests {
         assert_eq!(look(2, 25), Standing::Silent { left_ms: 30 });
         assert_eq!(look(2, 54), Standing::Silent { left_ms: 1 });
         assert_eq!(look(2, 55), Standing::Over);
-        // A run that was away is not remembered.
+        // A lease that was missing in between is observed from the start again.
         assert!(observer.look(Vec::new(), Reach::OneMachine, &clock).is_empty());
         assert_eq!(look(2, 60), Standing::Silent { left_ms: 30 });
     }

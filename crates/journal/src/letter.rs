@@ -1,4 +1,5 @@
-//! Dead letters: what could not be handled, with all that is needed to take it up again. Nothing retries one by itself.
+//! Dead letters: work that failed for good, with everything needed to take it up again. They are
+//! never retried automatically.
 
 use std::fmt;
 
@@ -10,73 +11,64 @@ use sha2::{Digest, Sha256};
 use crate::limits::HISTORY_MAX;
 use crate::run::RunId;
 
-/// Something that could not be handled.
+/// An event, task or run that failed and needs a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeadLetter {
-    /// Its id.
+    /// The id of the dead letter.
     pub id: String,
-    /// Which repository it is about.
+    /// The repository the letter belongs to.
     pub scope: String,
-    /// What it was.
+    /// The kind of work that failed.
     pub source: LetterSource,
-    /// What people know it by.
+    /// The title shown to people.
     pub title: String,
-    /// How urgent it is.
+    /// The urgency of the letter.
     pub priority: Priority,
-    /// What kind of failure it was: `permanent`, `substantive` and so on.
+    /// The class of the failure: `permanent`, `substantive` and so on.
     pub class: String,
-    /// Why it was given up.
+    /// The reason the work was given up.
     pub reason: String,
-    /// The one question whose answer would let the work go on.
+    /// The one question whose answer would let the work continue.
     pub question: String,
-    /// The run that gave it up.
+    /// The run that gave up the work.
     pub run: Option<RunId>,
-    /// All that is needed to take it up again.
+    /// The data needed to take up the work again.
     pub data: Value,
-    /// How far it is.
+    /// The status of the letter.
     pub status: LetterStatus,
-    /// How often the same came.
+    /// The number of times the same failure occurred.
     pub times: u64,
-    /// How often somebody tried it again.
+    /// The number of retries.
     pub attempts: u64,
-    /// What happened to it, the oldest first.
+    /// The history of the letter, the oldest entry first.
     pub history: Vec<Happened>,
-    /// When it came, in milliseconds since 1970.
+    /// The time the letter was created, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When something last happened to it.
+    /// The time of the last change, in milliseconds since 1970.
     pub updated_ms: u64,
 }
 
-/// A letter that is handed in.
+/// The parameters of a dead letter to add. The fields have the meaning they have in [`DeadLetter`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewLetter {
-    /// Which repository it is about.
     pub scope: String,
-    /// What it was.
     pub source: LetterSource,
-    /// What people know it by.
     pub title: String,
-    /// How urgent it is.
     pub priority: Priority,
-    /// What kind of failure it was.
     pub class: String,
-    /// Why it was given up.
     pub reason: String,
-    /// The one question whose answer would let the work go on.
     pub question: String,
-    /// The run that gave it up.
     pub run: Option<RunId>,
-    /// All that is needed to take it up again.
     pub data: Value,
-    /// Who hands it in.
+    /// The user or worker that adds the letter.
     pub by: String,
 }
 
-/// What a dead letter was before.
+/// The kind of work a dead letter is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LetterSource {
-    /// An event from outside.
+    /// An event from outside, for instance from GitHub.
     Event,
     /// A task.
     Task,
@@ -84,64 +76,64 @@ pub enum LetterSource {
     Run,
 }
 
-/// How urgent something is.
+/// The urgency of a dead letter.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// It can wait.
+    /// Can wait.
     Low,
-    /// It should be looked at.
+    /// Should be looked at.
     Medium,
-    /// Something does not go on before it is.
+    /// Other work is blocked.
     High,
-    /// Something may be lost.
+    /// Data or work may be lost.
     Critical,
 }
 
-/// How far a dead letter is.
+/// The status of a dead letter.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum LetterStatus {
-    /// It waits for somebody.
+    /// Waiting for a person.
     Queued,
-    /// Somebody tries it again.
+    /// A retry is in progress.
     Retrying,
-    /// It is done.
+    /// The work is done.
     Resolved,
-    /// Somebody decided that it will not be done.
+    /// A person decided not to do the work.
     Abandoned,
 }
 
-/// Something that happened to a dead letter.
+/// An entry in the history of a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Happened {
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What.
+    /// The change.
     pub what: String,
-    /// Who.
+    /// The user or worker that made the change.
     pub by: String,
 }
 
-/// Which dead letters to list.
+/// Selects the dead letters to list.
 #[derive(Clone, Debug, Default)]
 pub struct LetterFilter {
-    /// Only of this repository.
+    /// Only letters of this repository.
     pub scope: Option<String>,
-    /// Only these; all if empty.
+    /// Only letters with one of these statuses; all if empty.
     pub statuses: Vec<LetterStatus>,
-    /// How many at most; 0 for as many as a page may have.
+    /// The maximum number of letters; 0 for the maximum page size.
     pub limit: u32,
-    /// How many to leave out: what [`crate::Page::next`] said.
+    /// The number of letters to skip, as returned in [`crate::Page::next`].
     pub after: u64,
 }
 
 impl LetterSource {
-    /// The word for it.
+    /// The name used in JSON and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             LetterSource::Event => "event",
@@ -152,7 +144,7 @@ impl LetterSource {
 }
 
 impl Priority {
-    /// The word for it.
+    /// The name used in JSON and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Priority::Low => "low",
@@ -164,7 +156,7 @@ impl Priority {
 }
 
 impl LetterStatus {
-    /// All of them.
+    /// All statuses, in the order of a letter's life.
     pub const ALL: &[LetterStatus] = &[
         LetterStatus::Queued,
         LetterStatus::Retrying,
@@ -172,7 +164,7 @@ impl LetterStatus {
         LetterStatus::Abandoned,
     ];
 
-    /// The word for it.
+    /// The name used in JSON and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             LetterStatus::Queued => "queued",
@@ -182,12 +174,12 @@ impl LetterStatus {
         }
     }
 
-    /// Whether somebody still has to do something about it.
+    /// Returns true if the letter still needs attention.
     pub fn is_open(self) -> bool {
         !matches!(self, LetterStatus::Resolved | LetterStatus::Abandoned)
     }
 
-    /// Whether it may become this, or why not.
+    /// Returns the reason if the transition to `to` is not allowed.
     pub fn refuse(self, to: LetterStatus) -> Result<(), &'static str> {
         use LetterStatus::{Abandoned, Queued, Resolved, Retrying};
         match (self, to) {
@@ -208,7 +200,7 @@ impl fmt::Display for LetterStatus {
 }
 
 impl NewLetter {
-    /// What tells that the same has come again.
+    /// Returns the digest that identifies repeated occurrences of the same failure.
     pub(crate) fn digest(&self) -> String {
         let same = serde_json::json!([self.source, self.title, self.data]).to_string();
         Sha256::digest(same.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -216,13 +208,14 @@ impl NewLetter {
 }
 
 impl DeadLetter {
-    /// The end of its id, which tells letters apart.
+    /// Returns the last 8 characters of the id. They are the random part, so they tell letters
+    /// apart.
     pub fn short(&self) -> &str {
         let start = self.id.len().saturating_sub(8);
         self.id.get(start..).unwrap_or(&self.id)
     }
 
-    /// The same came again. If somebody was trying it, that did not help.
+    /// Records another occurrence of the same failure. If a retry was in progress, it has failed.
     pub(crate) fn again(&mut self, reason: String, run: Option<RunId>, by: String, at_ms: u64) {
         self.times += 1;
         self.reason = reason;
@@ -237,7 +230,8 @@ impl DeadLetter {
         self.note(at_ms, what, by);
     }
 
-    /// One more line of its history. The first, which says how it came, always stays.
+    /// Adds an entry to the history. The first one, which tells how the letter came about, is never
+    /// dropped.
     pub(crate) fn note(&mut self, at_ms: u64, what: String, by: String) {
         let at_ms = at_ms.max(self.updated_ms);
         self.updated_ms = at_ms;

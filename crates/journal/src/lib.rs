@@ -1,10 +1,11 @@
-//! The journal: everything that a run did, as events that are only ever added to.
+//! The journal: an append-only event log of everything runs do.
 //!
-//! Runs and steps are folds of their events ([`fold`]). What is stored beside the events is the result of the same fold,
-//! so that it can be asked for quickly; replaying a run's events has to give it again.
+//! Runs and steps are folds of their events ([`fold`]). The store keeps the result of that fold
+//! beside the events, for fast queries; replaying a run's events must yield the same result.
 //!
-//! It is kept in a SQLite file, or in PostgreSQL when one machine is not enough; no other crate names SQL. Workers take runs
-//! from its queue under leases, and every write shows the token of the lease ([`Journal::append`]).
+//! The journal is stored in a SQLite file, or in PostgreSQL when one machine is not enough; no
+//! other crate contains SQL. Workers claim runs from its queue under leases, and every write
+//! presents the fencing token of the lease ([`Journal::append`]).
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,86 +1,94 @@
-//! The caps of this crate.
+//! The limits of this crate.
 
 use std::time::Duration;
 
-/// Most characters of a reason, a note or an error in an event; what is longer is cut, and says so.
+/// The maximum length of a reason, note or error in an event, in characters. Longer text is
+/// truncated with a marker.
 pub const TEXT_CHARS_MAX: usize = 8 * 1024;
-/// Largest payload of one event.
+/// The maximum size of the payload of one event.
 pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
-/// Most names that one event lists.
+/// The maximum number of names in one event.
 pub const NAMES_MAX: usize = 1_000;
-/// Most events that are added at once.
+/// The maximum number of events in one batch.
 pub const BATCH_EVENTS_MAX: usize = 1_000;
-/// Largest payloads of all events that are added at once.
+/// The maximum size of all payloads in one batch.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Longest id of a run.
+/// The maximum length of a run id.
 pub const ID_CHARS_MAX: usize = 128;
-/// Longest name of a run, kind, label or worker; what is longer is cut.
+/// The maximum length of the name of a run, kind, label or worker. Longer names are truncated.
 pub const NAME_CHARS_MAX: usize = 512;
-/// Longest workspace; what is longer is refused, because cut it would be another one.
+/// The maximum length of a workspace path. Longer ones are refused, because a truncated path would
+/// name another workspace.
 pub const WORKSPACE_CHARS_MAX: usize = 4_096;
-/// Most labels of a run or a worker.
+/// The maximum number of labels of a run or a worker.
 pub const LABELS_MAX: usize = 64;
-/// Shortest part of an id that a run is found by.
+/// The minimum length of a partial id that finds a run.
 pub const ID_PART_CHARS_MIN: usize = 4;
-/// Most runs that an ambiguous name lists.
+/// The maximum number of runs listed for an ambiguous name.
 pub const AMBIGUOUS_MAX: usize = 10;
-/// Most rows of one page.
+/// The maximum number of rows in one page.
 pub const PAGE_MAX: u32 = 1_000;
-/// Longest lease.
+/// The maximum length of a lease.
 pub const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The farthest that the wall-clock end of a lease of an older version can be ahead. If it is farther, the clock was set back.
+/// The maximum distance of a legacy lease's wall-clock end from now. If it is farther ahead, the
+/// clock was set back.
 pub const LEASE_AHEAD_MAX: Duration = Duration::from_secs(48 * 60 * 60);
-/// The time for which a lease of an older version must not change, besides being over by the wall clock, until it has run out.
+/// The time for which a legacy lease must stay unchanged, besides being over by the wall clock,
+/// before it expires.
 pub const LEGACY_SILENCE: Duration = Duration::from_secs(30);
-/// The pause between two looks at a lease while a command waits.
+/// The poll interval for a lease while a command waits.
 pub const LEASE_WAIT_POLL: Duration = Duration::from_millis(500);
-/// The maximum number of leases that are looked at at once.
+/// The maximum number of leases read at once.
 pub const LEASES_MAX: u32 = 10_000;
 
-/// The largest SQLite file that is checked for damage before the first write of a process; larger ones only by `rep doctor`.
+/// The maximum size of a SQLite file that is checked for damage before the first write of a
+/// process. Larger files are checked only by `rep doctor`.
 pub const CHECKED_FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// How long another process may hold the SQLite file before it counts as busy.
+/// The time another process may hold the SQLite lock before the file counts as busy.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection is waited for.
+/// The timeout for getting a connection.
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an answer is waited for before the connection counts as lost. PostgreSQL itself gives up on a statement earlier.
+/// The timeout for a response before the connection counts as lost. PostgreSQL's own statement
+/// timeout is shorter.
 pub const ANSWER_MAX: Duration = Duration::from_secs(75);
-/// How often a replay is begun anew because the run went on meanwhile.
+/// The maximum number of replay attempts if the run changes in the meantime.
 pub const REPLAY_ATTEMPTS_MAX: u32 = 10;
-/// How often something that may pass is tried: a lost connection, a conflict, a busy file.
+/// The maximum number of attempts after a transient error: a lost connection, a conflict, a busy
+/// file.
 pub const ATTEMPTS_MAX: u32 = 12;
-/// The first wait between two tries; it doubles each time.
+/// The delay before the first retry. It doubles each time.
 pub const ATTEMPT_WAIT: Duration = Duration::from_millis(20);
-/// The longest wait between two tries.
+/// The maximum delay between two attempts.
 pub const ATTEMPT_WAIT_MAX: Duration = Duration::from_secs(2);
-/// Connections that read a SQLite file.
+/// The maximum number of reading connections to a SQLite file.
 pub const SQLITE_READERS_MAX: u32 = 4;
-/// Connections to PostgreSQL, besides the one that listens.
+/// The maximum number of connections to PostgreSQL, besides the listening one.
 pub const POSTGRES_CONNECTIONS_MAX: u32 = 10;
-/// How often a SQLite file is asked whether another process has changed it, while somebody waits for that.
+/// The interval at which a SQLite file is polled for changes of other processes, while there are
+/// subscribers.
 pub const CHANGE_POLL: Duration = Duration::from_millis(100);
-/// How long after a failure the connection that listens is opened again.
+/// The delay before the listening connection is reopened after a failure.
 pub const LISTEN_AGAIN: Duration = Duration::from_secs(1);
-/// Most different words of drivers that become labels of metrics.
+/// The maximum number of distinct driver-defined label values in metrics.
 pub const METRIC_WORDS_MAX: usize = 100;
-/// Longest of them; what is longer is cut.
+/// The maximum length of a driver-defined label value. Longer values are truncated.
 pub const METRIC_WORD_CHARS_MAX: usize = 64;
-/// Most steps under way that metrics remember the kind of.
+/// The maximum number of open steps whose kind the metrics remember.
 pub const METRIC_STEPS_MAX: usize = 10_000;
-/// Most characters of the message that a failure is remembered by.
+/// The maximum length of a failure's example message, in characters.
 pub const EXAMPLE_CHARS_MAX: usize = 500;
-/// Largest content of a fix: a patch that is larger is no remedy for one mistake.
+/// The maximum size of a fix. A larger patch does not fix a single mistake.
 pub const FIX_BYTES_MAX: usize = 32 * 1024;
-/// Most fixes that are remembered for one failure; the weakest makes room.
+/// The maximum number of fixes per failure. The one with the lowest confidence is dropped first.
 pub const FIXES_MAX: usize = 20;
-/// Most preconditions of a fix.
+/// The maximum number of preconditions of a fix.
 pub const PRECONDITIONS_MAX: usize = 10;
-/// Most runs that are named as evidence for a fix; the newest stay.
+/// The maximum number of runs recorded as evidence for a fix. The oldest are dropped first.
 pub const EVIDENCE_MAX: usize = 20;
-/// Most failures that are taught at once.
+/// The maximum number of failures imported at once.
 pub const LESSONS_MAX: usize = 10_000;
-/// Largest data of a dead letter.
+/// The maximum size of the data of a dead letter.
 pub const LETTER_BYTES_MAX: usize = 256 * 1024;
-/// Most lines of a dead letter's history; the oldest but the first make room.
+/// The maximum number of entries in a dead letter's history. The oldest but the first are dropped.
 pub const HISTORY_MAX: usize = 100;

@@ -1,6 +1,7 @@
-//! What went wrong before and what helped: from single observations to what is known, in one pure function.
+//! The memory of failures and fixes: folds single observations into known failures, in one pure
+//! function.
 //!
-//! This module counts. Whether a fix may be applied without asking is the driver's decision, not a number's.
+//! This module only counts. The driver decides whether a fix may be applied without asking.
 
 use std::collections::BTreeMap;
 
@@ -13,144 +14,133 @@ use crate::run::RunId;
 
 /// The confidence in a fix that was never verified.
 pub const CONFIDENCE_START: f64 = 0.5;
-/// How far one outcome moves it.
+/// The fraction of the distance to 0 or 1 by which one outcome moves the confidence.
 pub const CONFIDENCE_RATE: f64 = 0.3;
 
-/// What may help against a failure.
+/// A possible fix for a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fix {
-    /// What is to be done.
+    /// The action to take.
     pub remedy: Remedy,
-    /// What must hold before: `exists PATH`, for instance.
+    /// The conditions that must hold before, for instance `exists PATH`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preconditions: Vec<String>,
-    /// Where it comes from.
+    /// The origin of the fix.
     pub origin: FixOrigin,
 }
 
-/// What is to be done against a failure.
+/// The action a fix takes against a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", content = "content", rename_all = "snake_case")]
 pub enum Remedy {
-    /// A change, as `git diff` writes it.
+    /// A change in `git diff` format.
     Patch(String),
-    /// A program with its arguments; no shell reads them.
+    /// A program with its arguments, run without a shell.
     Command(Vec<String>),
-    /// Words for whoever mends it.
+    /// A hint for the agent or person that fixes the failure.
     Advice(String),
 }
 
-/// Where a fix comes from.
+/// The origin of a fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FixOrigin {
-    /// An agent's change made the checks green.
+    /// A change by an agent that made the checks pass.
     Learnt,
-    /// A person said so.
+    /// A fix entered by a person.
     Taught,
-    /// The engine has it.
+    /// A fix built into the engine.
     Builtin,
 }
 
-/// What the checks said after a fix.
+/// The result of the checks after a fix was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FixOutcome {
-    /// The failure is gone, and nothing new came.
+    /// The failure is gone, and no new failure appeared.
     Worked,
-    /// It is still there, or something new came, or the fix broke off.
+    /// The failure persists, a new failure appeared, or the fix could not be completed.
     Failed,
-    /// The checks could not be run, or the fix is for other files. This changes no count.
+    /// The checks could not be run, or the fix does not apply to these files. This changes no
+    /// count.
     Unknown,
 }
 
-/// A failure that was seen.
+/// A failure that was observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// The repository.
+    /// The repository the failure belongs to.
     pub scope: String,
-    /// The signature.
+    /// The signature of the failure.
     pub signature: String,
-    /// What kind it is.
+    /// The category of the failure.
     pub category: String,
-    /// The tool's name for it.
+    /// The tool's code for this error.
     pub code: Option<String>,
-    /// The tool that its fixes are for.
+    /// The tool the fixes were verified with.
     pub tool: String,
-    /// One message, without secrets.
+    /// An example message, without secrets.
     pub example: String,
-    /// How often it was seen.
+    /// The number of times the failure was observed.
     pub seen: u64,
-    /// When first, in milliseconds since 1970.
+    /// The time of the first observation, in milliseconds since 1970.
     pub first_ms: u64,
-    /// When last.
+    /// The time of the last observation, in milliseconds since 1970.
     pub last_ms: u64,
 }
 
-/// A fix, and how it has fared.
+/// A fix and its track record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KnownFix {
-    /// The digest of what is to be done.
+    /// The digest of the remedy.
     pub id: String,
     /// The fix.
     pub fix: Fix,
-    /// How often it was verified: the sum of the next two.
+    /// The number of times the fix was verified: the sum of `worked` and `failed`.
     pub tried: u64,
-    /// How often it worked.
+    /// The number of times the fix worked.
     pub worked: u64,
-    /// How often it did not.
+    /// The number of times the fix did not work.
     pub failed: u64,
-    /// From 0 to 1.
+    /// The confidence in the fix, from 0 to 1.
     pub confidence: f64,
-    /// When it became known, in milliseconds since 1970.
+    /// The time the fix became known, in milliseconds since 1970.
     pub added_ms: u64,
-    /// When it was last verified.
+    /// The time of the last verification, in milliseconds since 1970.
     pub last_ms: Option<u64>,
-    /// When it last worked.
+    /// The last time the fix worked, in milliseconds since 1970.
     pub last_worked_ms: Option<u64>,
-    /// What was seen when it was last tried.
+    /// The evidence from the last attempt.
     pub last_reason: String,
-    /// Runs in which it was verified, the newest last.
+    /// The runs that verified the fix, the newest last.
     pub evidence: Vec<RunId>,
 }
 
-/// One observation: what the memory is made of.
+/// A single observation. The memory is a fold over these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Observation {
-    /// A failure was seen.
     Seen {
-        /// What kind it is.
         category: String,
-        /// The tool's name for it.
         code: Option<String>,
-        /// The tool.
         tool: String,
-        /// A message.
         example: String,
     },
-    /// A fix was tried.
     Tried {
-        /// The fix.
         fix: Fix,
-        /// What the checks said.
         outcome: FixOutcome,
-        /// What was seen.
         reason: String,
-        /// The run.
         run: Option<RunId>,
     },
-    /// A person taught it, or it came from another memory.
+    /// A person taught the failure, or it was imported from another memory.
     Taught {
-        /// The failure.
         failure: Failure,
-        /// Its fixes.
         fixes: Vec<KnownFix>,
     },
 }
 
 impl Remedy {
-    /// Its kind, in a word.
+    /// The `kind` tag used in JSON.
     pub fn kind(&self) -> &'static str {
         match self {
             Remedy::Patch(_) => "patch",
@@ -159,7 +149,7 @@ impl Remedy {
         }
     }
 
-    /// What is to be done, as one text.
+    /// Returns the content as one text.
     pub fn text(&self) -> String {
         match self {
             Remedy::Patch(text) | Remedy::Advice(text) => text.clone(),
@@ -169,7 +159,7 @@ impl Remedy {
 }
 
 impl Fix {
-    /// The digest of what is to be done: the same remedy is the same fix, whoever found it.
+    /// Returns the digest of the remedy: equal remedies are the same fix, whatever their origin.
     pub fn id(&self) -> String {
         let json = serde_json::json!(self.remedy).to_string();
         let digest = Sha256::digest(json.as_bytes());
@@ -178,7 +168,7 @@ impl Fix {
 }
 
 impl KnownFix {
-    /// A fix that nobody has verified.
+    /// Creates the record of a fix that was never verified.
     pub fn new(fix: Fix, at_ms: u64) -> Self {
         KnownFix {
             id: fix.id(),
@@ -195,7 +185,7 @@ impl KnownFix {
         }
     }
 
-    /// What one more outcome makes of it.
+    /// Updates the counts and the confidence with one more outcome.
     fn follow(&mut self, outcome: FixOutcome, reason: &str, run: Option<&RunId>, at_ms: u64) {
         reason.clone_into(&mut self.last_reason);
         let target = match outcome {
@@ -221,17 +211,16 @@ impl KnownFix {
     }
 }
 
-/// What is known of one signature.
+/// The known fixes of one failure signature.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
-    /// The failure; nothing before the first observation.
+    /// `None` before the first observation.
     pub failure: Option<Failure>,
-    /// Its fixes, by id.
     pub fixes: BTreeMap<String, KnownFix>,
 }
 
 impl Known {
-    /// One observation more.
+    /// Folds one more observation.
     pub fn apply(&mut self, scope: &str, signature: &str, observation: &Observation, at_ms: u64) {
         match observation {
             Observation::Seen { category, code, tool, example } => {
@@ -240,7 +229,7 @@ impl Known {
                 failure.category.clone_from(category);
                 failure.code.clone_from(code);
                 failure.example.clone_from(example);
-                // A fix was verified with one tool, and says nothing of another.
+                // A fix was verified with one tool, and may not work with another.
                 if !has_fixes || failure.tool.is_empty() {
                     failure.tool.clone_from(tool);
                 }
@@ -277,7 +266,8 @@ impl Known {
         })
     }
 
-    /// What is known here stands; what is missing is taken. The same lesson twice changes nothing.
+    /// Fills in what is missing; existing values win. Importing the same lesson twice changes
+    /// nothing.
     fn merge_failure(&mut self, taught: &Failure, scope: &str, signature: &str, at_ms: u64) {
         let is_new = self.failure.is_none();
         let failure = self.failure_at(scope, signature, at_ms);
@@ -294,7 +284,7 @@ impl Known {
         }
     }
 
-    /// Of two records of one fix the one with more evidence stands.
+    /// Keeps the record with more evidence of two records of one fix.
     fn merge_fix(&mut self, taught: &KnownFix) {
         let id = taught.fix.id();
         match self.fixes.get_mut(&id) {

@@ -1,6 +1,7 @@
-//! Numbers for Prometheus, counted from events as they are seen.
+//! Metrics for Prometheus, counted from events as they are read.
 //!
-//! The registry is a value, not a global. Words that drivers choose become labels only while there are few of them.
+//! The registry is a value, not a global. The number of driver-defined label values is capped, so a
+//! driver cannot blow up the cardinality.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
@@ -18,10 +19,10 @@ use crate::journal::{Cursor, Filter, Journal};
 use crate::limits::{METRIC_STEPS_MAX, METRIC_WORD_CHARS_MAX, METRIC_WORDS_MAX};
 use crate::run::{RunId, RunStatus, Spent};
 
-/// Labels with their values.
+/// Label names with their values.
 type Labels = Vec<(&'static str, String)>;
 
-/// Counters and gauges of one process.
+/// The counters and gauges of one process.
 pub struct Metrics {
     registry: Registry,
     skills_discovered: Counter,
@@ -37,7 +38,7 @@ pub struct Metrics {
     cost_usd: Counter<f64, AtomicU64>,
     runs: Family<Labels, Gauge>,
     words: Mutex<BTreeSet<String>>,
-    /// The kinds of steps that are under way: the event that ends one does not say.
+    /// The kinds of the open steps, because the event that ends a step does not contain its kind.
     open: Mutex<BTreeMap<RunId, String>>,
 }
 
@@ -48,7 +49,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// All at nothing.
+    /// Creates all metrics with the value zero.
     pub fn new() -> Self {
         let mut metrics = Metrics {
             registry: Registry::default(),
@@ -71,7 +72,7 @@ impl Metrics {
         metrics
     }
 
-    /// Counts an event. Each is to be given once.
+    /// Counts an event. Call this once per event.
     pub fn note(&self, event: &Event) {
         match &event.payload {
             Payload::SkillsDiscovered { count, .. } => drop(self.skills_discovered.inc_by(*count)),
@@ -99,7 +100,7 @@ impl Metrics {
         }
     }
 
-    /// How many runs there are now, by status. Statuses that are not named have none.
+    /// Sets the current number of runs by status. Statuses missing from `by_status` are set to 0.
     pub fn set_runs(&self, by_status: &BTreeMap<RunStatus, u64>) {
         for status in RunStatus::ALL {
             let count = by_status.get(status).copied().unwrap_or(0);
@@ -108,7 +109,7 @@ impl Metrics {
         }
     }
 
-    /// As Prometheus reads it.
+    /// Encodes the metrics in the Prometheus text format.
     pub fn encode(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a string takes everything");
@@ -142,7 +143,8 @@ impl Metrics {
         self.cost_usd.inc_by(spent.cost_usd());
     }
 
-    /// A word that may be a label; `other` when there are too many of them already.
+    /// Returns a driver-defined word as a label value, or `other` if there are too many distinct
+    /// ones already.
     fn word(&self, word: &str) -> String {
         let word: String = word.chars().take(METRIC_WORD_CHARS_MAX).collect();
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,7 +156,7 @@ impl Metrics {
 
     fn register(&mut self) {
         let to = &mut self.registry;
-        // The exposition adds `_total` to the names of counters.
+        // The text format appends `_total` to the names of counters.
         let mut add = |name: &str, help: &str, counter: &Counter| {
             to.register(name, help, counter.clone());
         };
@@ -185,25 +187,25 @@ fn outcome_word(outcome: StepOutcome) -> &'static str {
     }
 }
 
-/// What was counted so far, and up to where.
+/// Metrics together with the position up to which events were counted.
 pub struct Counted {
     metrics: Metrics,
     at: Cursor,
 }
 
 impl Counted {
-    /// Nothing yet.
+    /// Creates metrics that have counted no events yet.
     pub fn new() -> Self {
         let metrics = Metrics::new();
         metrics.set_runs(&BTreeMap::new());
         Counted { metrics, at: Cursor::default() }
     }
 
-    /// Counts what happened since the last time.
+    /// Counts the events since the last call.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn go_on(&mut self, journal: &Journal) -> Result<(), JournalError> {
         loop {
             let (events, next) = journal.events_all(self.at, 0).await?;
@@ -229,7 +231,7 @@ impl Counted {
         Ok(())
     }
 
-    /// As Prometheus reads it.
+    /// Encodes the metrics in the Prometheus text format.
     pub fn text(&self) -> String {
         self.metrics.encode()
     }

@@ -1,4 +1,4 @@
-//! What people tell runs to do, without having them.
+//! Commands that users give to runs without holding their leases.
 
 use crate::error::JournalError;
 use crate::event::Payload;
@@ -8,56 +8,50 @@ use crate::run::{Limits, Run, RunId, RunStatus, Wish};
 use crate::store::{Fault, LeaseChange, Tx};
 use crate::write::{Done, Draft, Operation, Work};
 
-/// What somebody tells a run to do.
+/// A command to a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// To pause: after its step if a worker has it, else at once.
+    /// Pauses after the current step if a worker holds the run, else at once.
     Pause {
-        /// Who.
         by: String,
     },
-    /// To go on.
     Resume {
-        /// Who.
         by: String,
-        /// What it may use from now on, if that changes.
+        /// The new limits, if they change.
         limits: Option<Limits>,
     },
-    /// To end.
     Cancel {
-        /// Who.
         by: String,
     },
-    /// To try again what failed.
+    /// Retries failed tasks.
     Retry {
-        /// Who.
         by: String,
-        /// Which tasks; all that failed if empty.
+        /// The ids of the tasks to retry; all failed tasks if empty.
         tasks: Vec<String>,
     },
-    /// To hear a word before its next step.
+    /// Adds a note to the prompt of the next step.
     Steer {
-        /// Who.
         by: String,
-        /// The word.
         note: String,
     },
-    /// To remember something that happened apart from its steps, also after its end: where its work went, for instance.
+    /// Records an event outside of the run's steps, possibly after its end: for instance where the
+    /// work was delivered.
     Event(Payload),
 }
 
 impl Journal {
-    /// Tells a run to do something. What a worker has to do is a wish that its next heartbeat hears of; everything else
-    /// takes effect at once. To resume a run that waits in the queue changes nothing.
+    /// Executes a command on a run. If a worker holds the run, pausing and cancelling become a
+    /// request that the worker receives with its next heartbeat; everything else takes effect at
+    /// once. Resuming a queued run changes nothing.
     ///
-    /// Runs whose leases have run out are put back first. Call [`Journal::settle`] before, to wait for one that has to be
-    /// observed.
+    /// Runs with expired leases are put back into the queue first. Call [`Journal::settle`] before
+    /// this to wait for a lease that has to be observed.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Refused`] when it makes no sense for the run as it is.
+    /// [`JournalError::Refused`] if the command is not allowed in the run's current state.
     pub async fn order(&self, id: &RunId, order: Command) -> Result<Run, JournalError> {
-        // A worker that is gone cannot act on the order.
+        // A worker that has disappeared cannot act on the command.
         self.reap().await?;
         self.write(&Ordered { id, order: &order }).await
     }
@@ -73,7 +67,7 @@ impl Operation for Ordered<'_> {
 
     async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Run>, Fault> {
         let run = locked(tx, self.id).await?;
-        // It may be there because its worker is gone, which the caller could not know.
+        // The run may be queued because its worker disappeared, which the caller could not know.
         if is_free(&run) && matches!(self.order, Command::Resume { limits: None, .. }) {
             return Ok(Done::plain(run));
         }
@@ -85,12 +79,12 @@ impl Operation for Ordered<'_> {
     }
 }
 
-/// Whether a run waits in the queue for nothing but a worker.
+/// Returns true if a run is queued and could be claimed now.
 fn is_free(run: &Run) -> bool {
     run.status == RunStatus::Queued && run.not_before_ms == 0
 }
 
-/// What the order becomes, or why it makes no sense.
+/// Converts a command to the event it results in, or returns the reason it is refused.
 fn payload_of(run: &Run, order: &Command) -> Result<Payload, String> {
     match order {
         Command::Pause { by } => pause(run, by),
@@ -124,7 +118,7 @@ fn pause(run: &Run, by: &str) -> Result<Payload, String> {
 
 fn resume(run: &Run, by: &str, limits: Option<Limits>) -> Result<Payload, String> {
     match run.status {
-        // Its worker may have heard of that, and be ending it: then nobody could go on with it.
+        // The worker may have received the cancellation already and be ending the run.
         RunStatus::Running if run.wish == Some(Wish::Cancel) => {
             return Err("it is being cancelled; retry it when it has ended".into());
         }

@@ -1,7 +1,9 @@
-//! The queue: workers take runs from it under leases, and a lease that ran out puts the run back ([`crate::lease`]).
+//! The queue: workers claim runs from it under leases, and a run whose lease expired goes back into
+//! it ([`crate::lease`]).
 //!
-//! A lease has a token, which is larger each time the run is taken. Whoever writes shows it, in the transaction that
-//! writes: a worker that was away for too long is refused, and nothing of what it brings is stored.
+//! A lease has a fencing token, which increases each time the run is claimed. Every write presents
+//! the token in its transaction: a worker that was away for too long is refused, and nothing it
+//! brings is stored.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,101 +19,100 @@ use crate::store::{Fault, LeaseChange, Tx, Wanted};
 use crate::text;
 use crate::write::{Done, Draft, Operation, Work};
 
-/// Who takes runs.
+/// The worker that claims runs.
 #[derive(Clone, Debug)]
 pub struct Worker {
-    /// Its name, which people see. Two with the same name are still told apart by their tokens.
+    /// The name shown to people. Two workers with the same name are still distinguished by their
+    /// tokens.
     pub name: String,
-    /// What it has: a run is only given to a worker that has all labels of the run.
+    /// The labels of the worker. It only gets runs whose labels it has all of.
     pub labels: BTreeSet<String>,
-    /// The kinds of runs that it can drive. With none it takes nothing.
+    /// The kinds of runs the worker can drive. If empty, it claims nothing.
     pub kinds: BTreeSet<String>,
-    /// How long it may be silent.
+    /// The lease expires if the worker sends no heartbeat for this long.
     pub lease: Duration,
 }
 
-/// Which run is next, and how many there may be at once.
+/// The order of the queue, and the limits on concurrent runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Which of those with the same priority is next.
+    /// The order of runs with the same priority.
     pub order: Order,
-    /// Most runs under way in all.
+    /// The maximum number of running runs in total.
     pub total_max: Option<u32>,
-    /// Most runs under way in one workspace.
+    /// The maximum number of running runs per workspace.
     pub per_workspace_max: Option<u32>,
 }
 
-/// Which run of the same priority is next.
+/// The order of runs with the same priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// The oldest.
+    /// Oldest first.
     #[default]
     Fifo,
-    /// The newest.
     NewestFirst,
 }
 
-/// A run that a worker has.
+/// A run claimed by a worker.
 #[derive(Clone, Debug)]
 pub struct Claimed {
-    /// The run.
     pub run: Run,
-    /// What lets the worker write to it.
+    /// The lease with which the worker writes to the run.
     pub lease: Lease,
 }
 
-/// The right to write to a run, for as long as nobody else has it.
+/// The exclusive right to write to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The run.
     pub run: RunId,
     /// The fencing token.
     pub token: u64,
-    /// The worker.
     pub worker: String,
-    /// How long the worker may be silent.
+    /// The lease expires if the worker sends no heartbeat for this long.
     pub length: Duration,
 }
 
 impl Lease {
-    /// Refuses a run that somebody else has by now.
+    /// Returns [`JournalError::Fenced`] if this lease no longer holds the run.
     pub(crate) fn check(&self, run: &Run) -> Result<(), JournalError> {
-        match run.token == self.token && run.worker.as_ref() == Some(&self.worker) {
-            true => Ok(()),
-            false => Err(JournalError::Fenced {
-                run: self.run.clone(),
-                worker: self.worker.clone(),
-                token: self.token,
-                now: standing(run),
-            }),
+        if run.token == self.token && run.worker.as_ref() == Some(&self.worker) {
+            return Ok(());
         }
+        Err(JournalError::Fenced {
+            run: self.run.clone(),
+            worker: self.worker.clone(),
+            token: self.token,
+            now: standing(run),
+        })
     }
 }
 
 impl Journal {
-    /// Takes the next run that this worker can drive, if there is one. Leases that ran out are put back first.
+    /// Claims the next run this worker can drive, if there is one. Runs with expired leases are put
+    /// back into the queue first.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn claim(
         &self,
         who: &Worker,
         rules: &Rules,
     ) -> Result<Option<Claimed>, JournalError> {
         self.reap().await?;
-        // Workers that have nothing to do ask often, and must not keep those waiting that have something to write.
-        match self.read(|| self.store().has_queued()).await? {
-            true => self.write(&Claim { who: &clean(who)?, rules, only: None }).await,
-            false => Ok(None),
+        // Idle workers poll often. Check with a read first, so that they don't block writers.
+        if !self.read(|| self.store().has_queued()).await? {
+            return Ok(None);
         }
+        self.write(&Claim { who: &clean(who)?, rules, only: None }).await
     }
 
-    /// Takes this run, if it waits in the queue or its lease ran out, and if the worker and the rules fit.
+    /// Claims this run if it is queued or its lease has expired, and the worker's labels and kinds
+    /// and the rules allow it.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn claim_run(
         &self,
         id: &RunId,
@@ -125,55 +126,58 @@ impl Journal {
         self.write(&Claim { who: &clean(who)?, rules, only: Some(id) }).await
     }
 
-    /// Says that the worker is still at it, and asks whether somebody wants something of the run.
+    /// Renews the lease, and returns a pending request to pause or cancel the run.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Fenced`] when somebody else has the run by now, or nobody.
+    /// [`JournalError::Fenced`] if the lease no longer holds the run.
     pub async fn heartbeat(&self, lease: &Lease) -> Result<Option<Wish>, JournalError> {
         self.write(&Heartbeat { lease }).await
     }
 
-    /// Asks whether somebody wants something of the run, without renewing the lease.
+    /// Returns a pending request to pause or cancel the run, without renewing the lease.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Fenced`] when somebody else has the run by now, or nobody.
+    /// [`JournalError::Fenced`] if the lease no longer holds the run.
     pub async fn wish(&self, lease: &Lease) -> Result<Option<Wish>, JournalError> {
         let run = self.run(&lease.run).await?.ok_or_else(|| JournalError::unknown(&lease.run))?;
         lease.check(&run)?;
         Ok(run.wish)
     }
 
-    /// Gives a run back to the queue. A step that is under way is interrupted.
+    /// Puts a run back into the queue. A step in progress is interrupted.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Fenced`] when somebody else has the run by now, or nobody.
+    /// [`JournalError::Fenced`] if the lease no longer holds the run.
     pub async fn release(&self, lease: &Lease, reason: &str) -> Result<(), JournalError> {
         self.write(&Release { lease, reason }).await
     }
 
-    /// Puts runs back whose leases have run out, and returns them. Any number of processes may do it at once.
-    /// A run that cannot be read, because a later version wrote it or it is damaged, stays as it is.
+    /// Puts runs with expired leases back into the queue, and returns them. Any number of processes
+    /// may do this concurrently. A run that cannot be read, because it is damaged or was written by
+    /// a later version, is left alone.
     ///
-    /// A lease whose worker may be on another machine has run out when this journal has seen it unchanged for its whole
-    /// length; so the first call cannot put it back yet. [`Journal::settle`] waits for one run.
+    /// A lease whose worker may be on another machine expires when this journal has seen it
+    /// unchanged for its whole length, so the first call cannot put it back yet.
+    /// [`Journal::settle`] waits for one run.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn reap(&self) -> Result<Vec<RunId>, JournalError> {
         let leases = self.look_at_leases().await?;
         self.put_back_all(&leases).await
     }
 
-    /// Puts back runs whose leases have run out. If the lease of this run is over by the wall clock, and still has to be
-    /// observed, waits until it has run out or was renewed, which takes one lease at most. `on_wait` hears once how long.
+    /// Puts runs with expired leases back into the queue. If the lease of this run is over by the
+    /// wall clock but still has to be observed, waits until it expires or is renewed, which takes
+    /// at most the length of a lease. Calls `on_wait` once, with the time left, before waiting.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn settle(
         &self,
         id: &RunId,
@@ -263,7 +267,8 @@ impl Operation for Claim<'_> {
 }
 
 impl Claim<'_> {
-    /// The next run that can be read. One that a later version wrote, or that is damaged, keeps no other waiting.
+    /// Returns the next run that can be decoded. A damaged run, or one written by a later version,
+    /// does not block the others.
     async fn next(&self, tx: &mut Tx) -> Result<Option<Run>, Fault> {
         let mut except = BTreeSet::new();
         loop {
@@ -320,7 +325,7 @@ impl Operation for Reap<'_> {
     type Out = Option<RunId>;
 
     async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Self::Out>, Fault> {
-        // It may have been renewed or put back since it was read.
+        // The lease may have been renewed or ended since it was read.
         let Some(row) = tx.unchanged(self.lease).await? else { return Ok(Done::plain(None)) };
         match put_back(&row, tx, work).await {
             Ok(Done { out, receipt }) => Ok(Done { out: Some(out.id), receipt }),
@@ -330,7 +335,8 @@ impl Operation for Reap<'_> {
     }
 }
 
-/// A fault of the journal's own rules comes before anything is written.
+/// Puts a run back into the queue after its lease expired. A [`Fault::Journal`] is returned before
+/// anything is written.
 async fn put_back(row: &RunRow, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Run>, Fault> {
     let run = run_of(row)?;
     let worker = run.worker.clone().unwrap_or_default();
@@ -342,15 +348,15 @@ async fn put_back(row: &RunRow, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Run
     draft.store(tx, work, LeaseChange::End).await
 }
 
-/// A run that must be there.
+/// Loads and locks a run; a missing run is an error.
 pub(crate) async fn locked(tx: &mut Tx, id: &RunId) -> Result<Run, Fault> {
-    match text::is_id(id.as_str()) {
-        true => Ok(tx.run(id).await?.ok_or_else(|| JournalError::unknown(id))?),
-        false => Err(JournalError::unknown(id).into()),
+    if !text::is_id(id.as_str()) {
+        return Err(JournalError::unknown(id).into());
     }
+    Ok(tx.run(id).await?.ok_or_else(|| JournalError::unknown(id))?)
 }
 
-/// The worker lets go.
+/// Adds the release of the lease to a draft.
 pub(crate) fn end_lease(
     draft: &mut Draft,
     lease: &Lease,

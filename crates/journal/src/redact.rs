@@ -1,11 +1,12 @@
-//! Removes secrets from values before they are stored. Names and shapes of secrets are in [`repertoire_text::secrets`].
+//! Redacts secrets in values before they are stored. The patterns are in
+//! [`repertoire_text::secrets`].
 
 use std::borrow::Cow;
 
 use repertoire_text::secrets::{MARK, has_secret, redact};
 use serde_json::Value;
 
-/// Redacts every text in a value, and everything that has the name of a secret.
+/// Redacts secrets in all strings of a value, and the values of keys that name a secret.
 pub fn redact_value(value: &mut Value) {
     match value {
         Value::String(text) => {

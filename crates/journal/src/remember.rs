@@ -1,4 +1,4 @@
-//! The memory that programs use: what runs have seen, and what people teach.
+//! The memory operations of a journal: failures that runs observed, and lessons that people teach.
 
 use crate::error::JournalError;
 use crate::event::{Event, Payload};
@@ -11,36 +11,34 @@ use crate::store::{Fault, Tx};
 use crate::text;
 use crate::write::{Done, Operation, Work};
 
-/// Which failures to list.
+/// Selects the failures to list.
 #[derive(Clone, Debug, Default)]
 pub struct FailureFilter {
-    /// Of this repository.
+    /// Only failures of this repository.
     pub scope: String,
-    /// Only of this kind.
     pub category: Option<String>,
-    /// Only those whose signature begins so.
+    /// Only failures whose signature begins with this.
     pub signature: Option<String>,
-    /// How many at most; 0 for as many as a page may have.
+    /// The maximum number of failures; 0 for the maximum page size.
     pub limit: u32,
-    /// How many to leave out: what [`Page::next`] said.
+    /// The number of failures to skip, as returned in [`Page::next`].
     pub after: u64,
 }
 
-/// A failure with fixes, from a person or from another memory.
+/// A failure with fixes, from a person or imported from another memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lesson {
-    /// The failure. Its scope is the one that it is taught for.
+    /// The failure. Its scope is replaced by the one it is taught for.
     pub failure: Failure,
-    /// What helped.
     pub fixes: Vec<KnownFix>,
 }
 
 impl Journal {
-    /// A failure, if it was seen in this repository.
+    /// Returns a failure, or `None` if it was not observed in this repository.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn failure(
         &self,
         scope: &str,
@@ -49,11 +47,12 @@ impl Journal {
         Ok(self.known(scope, signature).await?.failure)
     }
 
-    /// What was tried against a failure, the most trusted first; of equals the one that worked last.
+    /// Returns the known fixes of a failure, by descending confidence; among equals, the one that
+    /// worked last comes first.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn fixes(&self, scope: &str, signature: &str) -> Result<Vec<KnownFix>, JournalError> {
         let mut fixes: Vec<KnownFix> =
             self.known(scope, signature).await?.fixes.into_values().collect();
@@ -63,26 +62,24 @@ impl Journal {
         Ok(fixes)
     }
 
-    /// All that is known of a failure.
+    /// Returns a failure with its fixes.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn known(&self, scope: &str, signature: &str) -> Result<Known, JournalError> {
-        match text::is_id(signature) {
-            true => {
-                let scope = scope.replace('\0', " ");
-                self.read(|| self.store().known(&scope, signature)).await
-            }
-            false => Ok(Known::default()),
+        if !text::is_id(signature) {
+            return Ok(Known::default());
         }
+        let scope = scope.replace('\0', " ");
+        self.read(|| self.store().known(&scope, signature)).await
     }
 
-    /// Failures, the most frequent first.
+    /// Lists failures, the most frequent first.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn failures(&self, filter: &FailureFilter) -> Result<Page<Failure>, JournalError> {
         let limit = page(filter.limit);
         let clean = FailureFilter {
@@ -98,21 +95,21 @@ impl Journal {
         Ok(Page { items, next })
     }
 
-    /// The repositories that something is known of, with how many failures each.
+    /// Lists the repositories in the memory, with the number of failures of each.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn scopes(&self) -> Result<Vec<(String, u64)>, JournalError> {
         self.read(|| self.store().scopes(PAGE_MAX)).await
     }
 
-    /// Remembers what a person teaches, or what comes from another memory, without a run. What is known here stands, and the
-    /// same lesson twice changes nothing. Secrets are taken out.
+    /// Stores lessons from a person or another memory, without a run. Existing values win, and
+    /// importing the same lesson twice changes nothing. Secrets are redacted.
     ///
     /// # Errors
     ///
-    /// When a part of it is too large or makes no sense; nothing is stored then.
+    /// If a value is too large or invalid; nothing is stored then.
     pub async fn remember(&self, scope: &str, lessons: Vec<Lesson>) -> Result<(), JournalError> {
         text::refuse_larger("the list of lessons", lessons.len(), LESSONS_MAX)?;
         let at_ms = (self.clock())();
@@ -121,25 +118,26 @@ impl Journal {
         self.write(&Remember { entries }).await
     }
 
-    /// Forgets a failure with its fixes, or all of a repository; says how many failures those were. The events of the runs
-    /// that saw them stay until the runs are forgotten.
+    /// Deletes a failure with its fixes, or all failures of a repository, and returns the number of
+    /// failures. The events of the runs that observed them stay until the runs are deleted.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn unlearn(&self, scope: &str, signature: Option<&str>) -> Result<u64, JournalError> {
         let clean = scope.replace('\0', " ");
-        match signature.is_none_or(text::is_id) {
-            true => self.write(&Unlearn { scope: &clean, signature }).await,
-            false => Ok(0),
+        if !signature.is_none_or(text::is_id) {
+            return Ok(0);
         }
+        self.write(&Unlearn { scope: &clean, signature }).await
     }
 
-    /// Folds all observations of a repository anew and compares the result with what is stored.
+    /// Rebuilds the memory of a repository from its observations and compares it with the stored
+    /// one.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// If the store cannot be used.
     pub async fn replay_memory(&self, scope: &str) -> Result<Vec<Difference>, JournalError> {
         let mut differences = Vec::new();
         let mut filter = FailureFilter { scope: scope.to_owned(), ..FailureFilter::default() };
@@ -173,13 +171,17 @@ impl Journal {
             }
         }
         let stored = self.known(scope, signature).await?;
-        let value =
-            |known: &Known| (serde_json::json!(known.failure), serde_json::json!(known.fixes));
-        let ((there, fixes_there), (here, fixes_here)) = (value(&stored), value(&folded));
+        let (there, fixes_there) = known_as_json(&stored);
+        let (here, fixes_here) = known_as_json(&folded);
         compare(&format!("failure {signature}"), &there, &here, differences);
         compare(&format!("fixes of {signature}"), &fixes_there, &fixes_here, differences);
         Ok(())
     }
+}
+
+/// Returns the failure and its fixes as JSON.
+fn known_as_json(known: &Known) -> (serde_json::Value, serde_json::Value) {
+    (serde_json::json!(known.failure), serde_json::json!(known.fixes))
 }
 
 fn taught(scope: &str, lesson: Lesson, at_ms: u64) -> Result<Entry, JournalError> {
@@ -208,7 +210,7 @@ fn taught(scope: &str, lesson: Lesson, at_ms: u64) -> Result<Entry, JournalError
     Ok(Entry { scope, signature, at_ms, run: None, observation })
 }
 
-/// What an event says to the memory.
+/// Converts an event to a memory entry; `None` if it contains no observation.
 pub(crate) fn entry_of(event: &Event) -> Option<Entry> {
     let (scope, signature, observation) = match &event.payload {
         Payload::FailureSeen { scope, signature, category, code, tool, example } => {
@@ -245,7 +247,8 @@ impl Operation for Remember {
     async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<()>, Fault> {
         tx.lock_memory().await?;
         for entry in &self.entries {
-            // The answer to the first commit may have been lost.
+            // Skip entries that are stored already: the acknowledgement of the first commit may
+            // have been lost.
             if !tx.has_memory(entry, work.batch).await? {
                 tx.observe(entry, work.batch).await?;
             }

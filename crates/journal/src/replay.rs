@@ -1,4 +1,4 @@
-//! Folding the events of a run anew, to see whether what is stored beside them is what they say.
+//! Replaying the events of a run, to check that the stored state matches them.
 
 use serde_json::{Value, json};
 
@@ -11,39 +11,40 @@ use crate::run::{Run, RunId};
 use crate::store::read::{Columns, UNKNOWN};
 use crate::store::tx::number;
 
-/// What replaying a run showed.
+/// The result of replaying a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replayed {
-    /// Events.
+    /// The number of events that were replayed.
     pub events: u64,
-    /// Steps.
+    /// The number of steps the events resulted in.
     pub steps: u64,
-    /// Where the stored state is not what the events say; none if all is well.
+    /// The differences between the stored and the replayed state; empty if they agree.
     pub differences: Vec<Difference>,
 }
 
-/// Something that is stored otherwise than the events say.
+/// A difference between the stored and the replayed state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What: `run.status` or `step 3.outcome`, for instance.
+    /// The name of the value, for instance `run.status` or `step 3.outcome`.
     pub what: String,
-    /// What is stored.
+    /// The stored value.
     pub stored: String,
-    /// What the events say, or why that cannot be told.
+    /// The replayed value, or the reason there is none.
     pub replayed: String,
 }
 
 impl Journal {
-    /// Folds all events of a run anew and compares the result with what is stored.
+    /// Rebuilds a run from its events and compares the result with the stored state.
     ///
     /// # Errors
     ///
-    /// When there is no such run, or the store cannot be used.
+    /// If there is no such run, or the store cannot be used.
     pub async fn replay(&self, id: &RunId) -> Result<Replayed, JournalError> {
         for _ in 0..REPLAY_ATTEMPTS_MAX {
             let stored = self.run(id).await?.ok_or_else(|| JournalError::unknown(id))?;
             let replayed = self.replay_once(&stored).await?;
-            // If it went on meanwhile, what was read of it does not belong together.
+            // If the run changed in the meantime, the parts that were read are not one consistent
+            // state.
             if self.run(id).await?.as_ref() == Some(&stored) {
                 return Ok(replayed);
             }
@@ -72,7 +73,7 @@ impl Journal {
         Ok(Replayed { events, steps, differences })
     }
 
-    /// Folds all events, up to one that cannot stand where it stands, and says how many those are.
+    /// Folds events up to the first that does not fit, and returns the number of folded events.
     async fn fold_events(
         &self,
         stored: &Run,
@@ -115,7 +116,7 @@ fn stopped(event: &Event, why: String) -> Difference {
     }
 }
 
-/// The queue goes by columns, which have to say the same as the state.
+/// Compares the columns that the queue uses with the state of the run.
 fn queued_otherwise(columns: &Columns, run: &Run) -> Option<Difference> {
     let expected = Columns {
         status: run.status.as_str().to_owned(),

@@ -1,4 +1,4 @@
-//! Runs and steps as they are now.
+//! The current state of runs and steps.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::event::{StepOutcome, TaskRef};
 
-/// The id of a run: time-ordered, so that ids sort as runs were made.
+/// The id of a run. Ids are time-ordered, so they sort in the order of creation.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -17,23 +17,22 @@ use crate::event::{StepOutcome, TaskRef};
 pub struct RunId(String);
 
 impl RunId {
-    /// A new one.
+    /// Generates a new id.
     #[expect(clippy::new_without_default, reason = "two of them are never the same")]
     pub fn new() -> Self {
         RunId(uuid::Uuid::now_v7().to_string())
     }
 
-    /// One that somebody wrote down.
+    /// Wraps an existing id.
     pub fn known(text: impl Into<String>) -> Self {
         RunId(text.into())
     }
 
-    /// As text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The end of it, which tells runs apart: the start is the time.
+    /// Returns the last 8 characters. They tell runs apart; the start of the id is the time.
     pub fn short(&self) -> &str {
         let start = self.0.len().saturating_sub(8);
         self.0.get(start..).unwrap_or(&self.0)
@@ -46,30 +45,30 @@ impl fmt::Display for RunId {
     }
 }
 
-/// How far a run is.
+/// The status of a run.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// It waits for a worker.
+    /// Waiting for a worker.
     Queued,
-    /// A worker has it.
+    /// Held by a worker.
     Running,
-    /// Somebody paused it.
+    /// Paused by a user.
     Paused,
-    /// It waits for a person.
+    /// Waiting for a decision by a person.
     Waiting,
-    /// It is done, and everything agrees.
+    /// Done: tasks, reviews and checks agree.
     Completed,
-    /// It cannot go on.
+    /// Unable to continue.
     Failed,
-    /// Somebody ended it.
+    /// Ended by a user.
     Cancelled,
 }
 
 impl RunStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: &[RunStatus] = &[
         RunStatus::Queued,
         RunStatus::Running,
@@ -80,7 +79,7 @@ impl RunStatus {
         RunStatus::Cancelled,
     ];
 
-    /// The word for it.
+    /// The name used in JSON and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             RunStatus::Queued => "queued",
@@ -93,7 +92,8 @@ impl RunStatus {
         }
     }
 
-    /// Whether nothing more happens by itself or by resuming.
+    /// Returns true if the run has ended. A failed run can still be resumed, and a failed or
+    /// cancelled one retried.
     pub fn is_over(self) -> bool {
         matches!(self, RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled)
     }
@@ -105,62 +105,62 @@ impl fmt::Display for RunStatus {
     }
 }
 
-/// What somebody wants of a run that a worker has.
+/// A pending request to a run that a worker holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wish {
-    /// To pause after this step.
+    /// Pause after the current step.
     Pause,
-    /// To end now.
+    /// Stop now.
     Cancel,
 }
 
-/// What a run may use; nothing said is no limit.
+/// The limits of a run; `None` means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
-    /// Most US dollars.
+    /// The maximum cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Most tokens.
+    /// The maximum number of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Longest time at work, in milliseconds; waiting does not count.
+    /// The maximum working time in milliseconds; waiting does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
 }
 
-/// What was used.
+/// The resources used by a step or run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spent {
-    /// Dollars, as far as prices are known, in millionths: sums of them are exact.
+    /// The cost in millionths of a US dollar, as far as prices are known. Integers keep sums exact.
     #[serde(default)]
     pub cost_micro_usd: u64,
-    /// Whether something was used whose price nobody knows.
+    /// True if part of the usage has no known price.
     #[serde(default)]
     pub unpriced: bool,
-    /// Tokens in.
+    /// The number of input tokens.
     #[serde(default)]
     pub input_tokens: u64,
-    /// Tokens out.
+    /// The number of output tokens.
     #[serde(default)]
     pub output_tokens: u64,
-    /// Time at work, in milliseconds.
+    /// The working time in milliseconds.
     #[serde(default)]
     pub time_ms: u64,
 }
 
 impl Spent {
-    /// Dollars.
+    /// Returns the cost in US dollars.
     pub fn cost_usd(&self) -> f64 {
         self.cost_micro_usd as f64 / 1e6
     }
 
-    /// All tokens.
+    /// Returns the sum of input and output tokens.
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// With something more.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, more: Spent) -> Spent {
         Spent {
@@ -173,121 +173,121 @@ impl Spent {
     }
 }
 
-/// A run as it is now.
+/// The current state of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// Its id.
+    /// The id of the run.
     pub id: RunId,
-    /// Which driver it is for.
+    /// The driver the run is for, for instance `plan`.
     pub kind: String,
-    /// A name that people know it by.
+    /// The name shown to people.
     pub name: String,
-    /// Where it works.
+    /// The repository or folder the run works in.
     pub workspace: String,
-    /// What a worker has to have to take it.
+    /// Only workers with all of these labels may claim the run.
     pub labels: BTreeSet<String>,
-    /// What comes first in the queue: larger is earlier.
+    /// The priority in the queue: larger is earlier.
     pub priority: i32,
-    /// How far it is.
+    /// The status of the run.
     pub status: RunStatus,
-    /// Why it is so, if it is not obvious.
+    /// The reason for the status, if it is not obvious.
     pub reason: Option<String>,
-    /// What can be done, if it waits for a person.
+    /// The choices of the person the run waits for.
     pub choices: Vec<String>,
-    /// What somebody wants of it.
+    /// A pending request to pause or cancel the run.
     pub wish: Option<Wish>,
-    /// Events so far.
+    /// The number of events so far.
     pub seq: u64,
     /// The fencing token of the last lease; 0 before the first.
     pub token: u64,
-    /// Who has it.
+    /// The worker that holds the run.
     pub worker: Option<String>,
-    /// When it may be taken again, in milliseconds since 1970; 0 for at once.
+    /// The earliest time the run may be claimed again, in milliseconds since 1970; 0 for at once.
     pub not_before_ms: u64,
-    /// What it may use.
+    /// The limits of the run.
     pub limits: Limits,
-    /// What it has used.
+    /// The resources used so far.
     pub spent: Spent,
-    /// Steps so far.
+    /// The number of steps so far.
     pub steps: u32,
-    /// The step that is under way.
+    /// The number of the step in progress.
     pub open_step: Option<u32>,
-    /// Where it works.
+    /// The worktree the run works in.
     pub worktree: Option<Worktree>,
-    /// When it was made.
+    /// The time the run was created, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When it began.
+    /// The time the run was first started, in milliseconds since 1970.
     pub started_ms: Option<u64>,
-    /// When it ended.
+    /// The time the run ended, in milliseconds since 1970.
     pub ended_ms: Option<u64>,
-    /// When something last happened.
+    /// The time of the last event, in milliseconds since 1970.
     pub updated_ms: u64,
-    /// What the driver was asked for.
+    /// The request, in the driver's own format.
     pub request: Value,
 }
 
-/// The place that a run works in.
+/// The worktree of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Worktree {
-    /// Where.
+    /// The path of the worktree.
     pub path: String,
-    /// Its branch.
+    /// The branch of the worktree.
     pub branch: String,
-    /// The branch that it began on.
+    /// The branch the worktree is based on.
     pub base_branch: String,
-    /// The commit that it began on.
+    /// The commit the worktree is based on.
     pub base: String,
 }
 
-/// How far a step is.
+/// The status of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// Under way.
+    /// In progress.
     Running,
-    /// Ended, with an outcome.
+    /// Finished, with an outcome.
     Finished,
-    /// Its worker is gone.
+    /// Interrupted, because its worker disappeared or the run stopped.
     Interrupted,
 }
 
-/// A step as it is now.
+/// The current state of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Its run.
+    /// The run the step belongs to.
     pub run: RunId,
-    /// Its number, from 1.
+    /// The number of the step in the run, from 1.
     pub number: u32,
     /// `implementation`, `verification`, `review` and so on.
     pub kind: String,
-    /// The task that it is about.
+    /// The task the step is about.
     pub task: Option<TaskRef>,
-    /// Which attempt at this task, from 1.
+    /// The attempt at this task, from 1.
     pub attempt: u32,
-    /// Which round of the loop, from 1.
+    /// The iteration of the loop, from 1.
     pub iteration: u32,
-    /// How far it is.
+    /// The status of the step.
     pub status: StepStatus,
-    /// How it ended.
+    /// The outcome of a finished step.
     pub outcome: Option<StepOutcome>,
-    /// What went wrong, or was decided.
+    /// The error, or the decision that was made.
     pub reason: Option<String>,
-    /// The token of the lease that it was begun under.
+    /// The fencing token of the lease under which the step was started.
     pub token: u64,
-    /// The worker that began it.
+    /// The worker that started the step.
     pub worker: Option<String>,
-    /// The commit that it began on.
+    /// The commit the step started on.
     pub head_before: Option<String>,
-    /// The commit that it ended on.
+    /// The commit the step ended on.
     pub head_after: Option<String>,
-    /// What it used.
+    /// The resources the step used.
     pub spent: Spent,
-    /// When it began.
+    /// The time the step started, in milliseconds since 1970.
     pub started_ms: u64,
-    /// When it ended.
+    /// The time the step ended, in milliseconds since 1970.
     pub ended_ms: Option<u64>,
-    /// What else the driver wants to know of it.
+    /// Further details, in the driver's own format.
     pub detail: Value,
-    /// The result.
+    /// The result, in the driver's own format.
     pub result: Value,
 }

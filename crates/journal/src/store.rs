@@ -1,5 +1,5 @@
-//! Where the journal is kept. This is the one place that runs the same code on both stores: [`on`] expands a piece of it
-//! for each, with the SQL that differs side by side.
+//! The storage of the journal: SQLite or PostgreSQL. Both run the same code: [`on`] expands an
+//! expression for each store, with SQL that differs side by side.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,14 @@ pub(crate) mod tx;
 
 pub(crate) use tx::{LeaseChange, LeaseTerm, Tx, Wanted};
 
-/// Milliseconds since 1970.
+/// A clock that returns milliseconds since 1970.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// Looks for damage in a SQLite file, indexes included; the first sign of it is enough.
+/// Checks a SQLite file for damage, including its indexes, and stops at the first problem.
 pub(crate) const CHECK: &str = "PRAGMA integrity_check(1)";
 
-/// Runs one piece of code on whichever store it is. The first SQL is SQLite's, the second PostgreSQL's.
+/// Expands an expression for each kind of store. The first SQL is for SQLite, the second for
+/// PostgreSQL.
 macro_rules! on {
     ($store:expr, ($conn:ident, $sql:ident = $sqlite:expr, $postgres:expr) => $body:expr) => {
         match $store {
@@ -42,7 +43,8 @@ macro_rules! on {
 }
 pub(crate) use on;
 
-/// PostgreSQL's own clock in milliseconds since 1970, unless a time is given: hosts with wrong clocks do no harm.
+/// PostgreSQL's own clock in milliseconds since 1970, unless a time is given. The clocks of the
+/// hosts may be wrong.
 macro_rules! postgres_now {
     ($parameter:literal) => {
         concat!(
@@ -54,14 +56,14 @@ macro_rules! postgres_now {
 }
 pub(crate) use postgres_now;
 
-/// A store that is open.
+/// An open store.
 pub(crate) enum Store {
     Sqlite(sqlite::SqliteStore),
     Postgres(Box<postgres::PostgresStore>),
 }
 
 impl Store {
-    /// Begins a transaction that writes.
+    /// Begins a write transaction.
     pub(crate) async fn begin(&self) -> Result<Tx, Fault> {
         Ok(match self {
             Store::Sqlite(store) => Tx::Sqlite(store.begin().await?),
@@ -69,7 +71,6 @@ impl Store {
         })
     }
 
-    /// Closes all connections.
     pub(crate) async fn close(&self) {
         match self {
             Store::Sqlite(store) => store.close().await,
@@ -77,7 +78,7 @@ impl Store {
         }
     }
 
-    /// The error for rows that cannot be as they are.
+    /// Returns the error for rows that contradict each other.
     pub(crate) fn contradiction(&self, what: String) -> JournalError {
         match self {
             Store::Sqlite(store) => store.found_damage(what),
@@ -85,7 +86,7 @@ impl Store {
         }
     }
 
-    /// The words for a fault that does not pass.
+    /// Converts a permanent fault to an error.
     pub(crate) fn explain(&self, fault: Fault) -> JournalError {
         match fault {
             Fault::Journal(error) => error,
@@ -102,7 +103,8 @@ impl Store {
     }
 }
 
-/// Opening is tried again while others are at the same file, or the server is still starting.
+/// Opens a store. Retries while other processes hold the same file, or the server is still
+/// starting.
 pub(crate) async fn patiently<T, F>(
     may_pass: fn(&sqlx::Error) -> bool,
     mut open: impl FnMut() -> F,
@@ -122,12 +124,12 @@ where
     }
 }
 
-/// How long to wait after so many tries.
+/// Returns the delay after this number of attempts.
 pub(crate) fn wait_after(attempts: u32) -> Duration {
     ATTEMPT_WAIT.saturating_mul(1 << attempts.clamp(1, 16).saturating_sub(1)).min(ATTEMPT_WAIT_MAX)
 }
 
-/// What stops a transaction: the store, or the journal's own rules.
+/// The cause of a failed transaction: an error of the store, or a violation of the journal's rules.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Sql(sqlx::Error),
@@ -135,7 +137,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Whether it may go away by itself: a lost connection, a conflict, a busy file.
+    /// Returns true for a transient error: a lost connection, a conflict, a busy file.
     pub(crate) fn sql_may_pass(error: &sqlx::Error) -> bool {
         sqlite::is_busy(error) || postgres::may_pass(error)
     }

@@ -1,4 +1,4 @@
-//! What goes into the store is cleaned and cut here, once, before it becomes an event.
+//! Sanitises and truncates text before it becomes part of an event or a row.
 
 use repertoire_text::secrets::{has_secret, redact};
 
@@ -11,33 +11,30 @@ use crate::limits::{
 use crate::memory::{CONFIDENCE_START, Fix, KnownFix, Remedy};
 use crate::run::{Limits, RunId};
 
-/// Text that a column can hold: without control characters (PostgreSQL cannot store U+0000), and not too long.
+/// Returns text that fits into a column: without control characters (PostgreSQL cannot store
+/// U+0000), and at most [`NAME_CHARS_MAX`] characters long.
 pub(crate) fn name(text: &str) -> String {
     let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     clean.take(NAME_CHARS_MAX).collect()
 }
 
-/// An id that columns and addresses can hold.
+/// Checks that an id can be stored in columns and used in URLs.
 pub(crate) fn check_id(id: &RunId) -> Result<(), JournalError> {
-    match is_id(id.as_str()) {
-        true => Ok(()),
-        false => {
-            let shown = RunId::known(name(id.as_str()));
-            let why = format!(
-                "this is no id: it has 1 to {ID_CHARS_MAX} letters, digits, `-`, `_` or `.`"
-            );
-            Err(JournalError::refused(&shown, why))
-        }
+    if is_id(id.as_str()) {
+        return Ok(());
     }
+    let shown = RunId::known(name(id.as_str()));
+    let why = format!("this is no id: it has 1 to {ID_CHARS_MAX} letters, digits, `-`, `_` or `.`");
+    Err(JournalError::refused(&shown, why))
 }
 
-/// Whether it can be an id at all.
+/// Returns true if text has the format of an id.
 pub(crate) fn is_id(text: &str) -> bool {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     !text.is_empty() && text.len() <= ID_CHARS_MAX && text.chars().all(letter)
 }
 
-/// Refuses a payload whose parts the store cannot take, and cuts what may be cut.
+/// Truncates the free text of a payload, and refuses values that the store cannot take.
 pub(crate) fn fitting(run: &RunId, mut payload: Payload) -> Result<Payload, JournalError> {
     for text in texts_of(&mut payload) {
         cut(text);
@@ -76,7 +73,7 @@ pub(crate) fn fitting(run: &RunId, mut payload: Payload) -> Result<Payload, Jour
     Ok(payload)
 }
 
-/// What is said of a failure: without secrets, and not too long.
+/// Redacts and truncates the text of a failure.
 pub(crate) fn fit_failure(
     scope: &mut String,
     category: &mut String,
@@ -90,7 +87,8 @@ pub(crate) fn fit_failure(
     Ok(())
 }
 
-/// A fix that holds a secret would be no fix without it, and must not be kept with it.
+/// Checks a fix. If it contains a secret, it is replaced by a note: it must not be stored with the
+/// secret, and would not work without it.
 pub(crate) fn fit_fix(fix: &mut Fix) -> Result<(), JournalError> {
     let holds_secret = match &fix.remedy {
         Remedy::Patch(text) | Remedy::Advice(text) => has_secret(text),
@@ -108,7 +106,7 @@ pub(crate) fn fit_fix(fix: &mut Fix) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Numbers that somebody else wrote down have to belong together.
+/// Makes the numbers of an imported record consistent.
 pub(crate) fn fit_record(known: &mut KnownFix) {
     known.tried = known.worked.saturating_add(known.failed);
     if !(0.0..=1.0).contains(&known.confidence) {
@@ -120,19 +118,20 @@ pub(crate) fn fit_record(known: &mut KnownFix) {
 }
 
 fn refuse_signature(run: &RunId, signature: &str) -> Result<(), JournalError> {
-    match is_id(signature) {
-        true => Ok(()),
-        false => Err(JournalError::refused(run, format!("`{}` is no signature", name(signature)))),
+    if is_id(signature) {
+        return Ok(());
     }
+    Err(JournalError::refused(run, format!("`{}` is no signature", name(signature))))
 }
 
-/// Cut it would be another one.
+/// Refuses a scope that is too long. It is not truncated, because a truncated scope would name
+/// another repository.
 pub(crate) fn refuse_scope(scope: &mut String) -> Result<(), JournalError> {
     *scope = scope.replace('\0', " ");
     refuse_larger("the scope", scope.chars().count(), WORKSPACE_CHARS_MAX)
 }
 
-/// The payload as it is stored.
+/// Serialises a payload for the store.
 pub(crate) fn serialised(payload: &Payload) -> Result<String, JournalError> {
     let text = serde_json::json!(payload).to_string();
     refuse_larger(&format!("{} (in bytes)", payload.name()), text.len(), PAYLOAD_BYTES_MAX)?;
@@ -140,13 +139,14 @@ pub(crate) fn serialised(payload: &Payload) -> Result<String, JournalError> {
 }
 
 pub(crate) fn refuse_larger(what: &str, size: usize, limit: usize) -> Result<(), JournalError> {
-    match size > limit {
-        true => Err(JournalError::TooLarge { what: what.to_owned(), size, limit }),
-        false => Ok(()),
+    if size > limit {
+        return Err(JournalError::TooLarge { what: what.to_owned(), size, limit });
     }
+    Ok(())
 }
 
-/// JSON has no infinity, so it would come back as no limit at all.
+/// Refuses a negative or non-finite cost limit. JSON has no infinity, so it would be read back as
+/// no limit at all.
 fn refuse_odd(run: &RunId, limits: &Limits) -> Result<(), JournalError> {
     match limits.cost_usd {
         Some(cost) if !cost.is_finite() || cost < 0.0 => {
@@ -158,7 +158,7 @@ fn refuse_odd(run: &RunId, limits: &Limits) -> Result<(), JournalError> {
     }
 }
 
-/// The parts that people or models wrote, and that may be cut.
+/// Returns the free text of a payload, which people or models wrote and which may be truncated.
 fn texts_of(payload: &mut Payload) -> Vec<&mut String> {
     match payload {
         Payload::LeaseReleased { reason, .. }

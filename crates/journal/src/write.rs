@@ -1,5 +1,5 @@
-//! How everything is written: one transaction that is tried again while it may still succeed, and that is never stored
-//! twice although the answer to a commit can be lost.
+//! Write transactions. A transaction is retried while it may still succeed, and its events are
+//! never stored twice, although the acknowledgement of a commit can be lost.
 
 use std::future::Future;
 use std::time::Duration;
@@ -16,12 +16,11 @@ use crate::store::tx::{Line, millis};
 use crate::store::{Clock, Fault, LeaseChange, LeaseTerm, Tx, postgres, wait_after};
 use crate::text;
 
-/// Something that is done in one transaction. It may be done again if it came to nothing.
+/// An operation performed in one transaction. It may be performed again if the transaction failed.
 pub(crate) trait Operation: Sync {
-    /// What comes of it.
     type Out: Send;
 
-    /// Does it, without committing.
+    /// Performs the operation, without committing.
     fn perform(
         &self,
         tx: &mut Tx,
@@ -29,18 +28,18 @@ pub(crate) trait Operation: Sync {
     ) -> impl Future<Output = Result<Done<Self::Out>, Fault>> + Send;
 }
 
-/// What an operation works with.
+/// The context of an operation.
 pub(crate) struct Work<'a> {
-    /// The same for everything that this operation writes.
+    /// The id of the batch, the same for everything the operation writes, including its retries.
     pub(crate) batch: &'a str,
-    /// The clock that events are stamped with.
+    /// The clock that stamps events.
     pub(crate) clock: &'a Clock,
-    /// The clock that leases are measured by.
+    /// The clock that measures leases.
     pub(crate) boot_clock: &'a BootClock,
 }
 
 impl Work<'_> {
-    /// A lease of this length from now on.
+    /// Returns a lease term of this length that starts now.
     pub(crate) fn lease_term(&self, length: Duration) -> LeaseTerm<'_> {
         LeaseTerm {
             length,
@@ -50,28 +49,30 @@ impl Work<'_> {
     }
 }
 
-/// What came of an operation.
+/// The result of an operation.
 pub(crate) struct Done<T> {
     pub(crate) out: T,
-    /// An event that is there if it was stored; nothing if it may be done twice.
+    /// An event that exists if the operation was committed; `None` if the operation is safe to
+    /// repeat.
     pub(crate) receipt: Option<Receipt>,
 }
 
-/// An event of this operation.
+/// Identifies an event written by the operation.
 pub(crate) struct Receipt {
     run: RunId,
     seq: u64,
 }
 
 impl<T> Done<T> {
-    /// Nothing was written, or nothing that could be doubled.
+    /// A result without a receipt: the operation wrote nothing, or nothing that a repetition would
+    /// duplicate.
     pub(crate) fn plain(out: T) -> Self {
         Done { out, receipt: None }
     }
 }
 
 impl Journal {
-    /// Does it in a transaction.
+    /// Performs an operation in a transaction, with retries.
     pub(crate) async fn write<O: Operation>(&self, operation: &O) -> Result<O::Out, JournalError> {
         let batch = uuid::Uuid::now_v7().to_string();
         let mut sent = None;
@@ -80,7 +81,8 @@ impl Journal {
             attempts += 1;
             match self.attempt(operation, &batch, &mut sent).await {
                 Ok(done) => {
-                    // Looking for work and finding none changes nothing; whoever waits for work must not be woken by it.
+                    // Operations without a receipt changed nothing, for instance a claim that found
+                    // no run. Don't wake workers that wait for changes.
                     if done.receipt.is_some() {
                         self.ring();
                     }
@@ -91,7 +93,7 @@ impl Journal {
         }
     }
 
-    /// Asks for something; what is asked may be asked again.
+    /// Performs a read, with retries.
     pub(crate) async fn read<T, F>(&self, mut ask: impl FnMut() -> F) -> Result<T, JournalError>
     where
         F: Future<Output = Result<T, Fault>>,
@@ -106,7 +108,7 @@ impl Journal {
         }
     }
 
-    /// `sent` is what a commit was asked for whose answer never came.
+    /// Performs one attempt. `sent` holds the result of a commit that was never acknowledged.
     async fn attempt<O: Operation>(
         &self,
         operation: &O,
@@ -115,7 +117,7 @@ impl Journal {
     ) -> Result<Done<O::Out>, Fault> {
         let mut tx = answered(self.store().begin()).await?;
         if let Some(Done { receipt: Some(receipt), .. }) = sent.as_ref() {
-            // If the server is still at the first commit, this waits for it.
+            // If the server is still processing the first commit, locking the run waits for it.
             answered(tx.run(&receipt.run)).await?;
             if answered(tx.has_batch(&receipt.run, receipt.seq, batch)).await?
                 && let Some(done) = sent.take()
@@ -129,7 +131,8 @@ impl Journal {
         let done = match answered(operation.perform(&mut tx, &work)).await {
             Ok(done) => done,
             Err(fault) => {
-                // What the store itself refused may be a lost connection, which is not worth waiting for.
+                // A fault of the store may be a lost connection: a rollback would only wait for its
+                // timeout.
                 if matches!(fault, Fault::Journal(_)) {
                     let_go(tx).await;
                 }
@@ -161,12 +164,12 @@ impl Journal {
     }
 }
 
-/// Gives up a transaction. If that fails, the connection is gone, and the transaction with it.
+/// Rolls back a transaction. If that fails, the connection is gone, and the transaction with it.
 async fn let_go(tx: Tx) {
     drop(answered(async { Ok(tx.rollback().await?) }).await);
 }
 
-/// A connection that does not answer is a lost one.
+/// Applies the response timeout. A connection that does not respond in time counts as lost.
 async fn answered<T>(asked: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     match tokio::time::timeout(ANSWER_MAX, asked).await {
         Ok(answer) => answer,
@@ -174,7 +177,7 @@ async fn answered<T>(asked: impl Future<Output = Result<T, Fault>>) -> Result<T,
     }
 }
 
-/// Events that are about to be stored, and what they make of the run.
+/// Events that are about to be stored, and the state of the run they result in.
 pub(crate) struct Draft {
     folded: Folded,
     open_before: Option<Step>,
@@ -184,7 +187,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// The first event of a run.
+    /// Starts a draft with the first event of a run.
     pub(crate) fn of_new(
         id: &RunId,
         payload: Payload,
@@ -198,7 +201,7 @@ impl Draft {
         Ok(Draft { folded, open_before: None, wish_before: None, lines, clock })
     }
 
-    /// What follows in a run that is locked.
+    /// Starts a draft of further events of a locked run.
     pub(crate) async fn of(run: Run, tx: &mut Tx, clock: &Clock) -> Result<Self, Fault> {
         let open_before = tx.open_step(&run).await?;
         Ok(Draft {
@@ -214,7 +217,7 @@ impl Draft {
         self.folded.run.as_ref().expect("a draft begins with a run")
     }
 
-    /// One event more. Time never goes backwards within a run, whatever the clock does.
+    /// Adds an event. Its time is never before that of the previous event, whatever the clock does.
     pub(crate) fn add(&mut self, payload: Payload) -> Result<(), JournalError> {
         let run = self.run();
         let payload = text::fitting(&run.id, payload)?;
@@ -225,7 +228,7 @@ impl Draft {
         Ok(())
     }
 
-    /// A step that is under way does not end by itself.
+    /// Interrupts the step in progress, if there is one.
     pub(crate) fn interrupt(&mut self, reason: &str) -> Result<(), JournalError> {
         match self.run().open_step {
             Some(step) => self.add(Payload::StepInterrupted { step, reason: reason.to_owned() }),
@@ -233,7 +236,7 @@ impl Draft {
         }
     }
 
-    /// What somebody wanted of a run takes effect when its worker lets it go.
+    /// Applies a pending pause or cancel request when the worker releases the run.
     pub(crate) fn honour_wish(&mut self) -> Result<(), JournalError> {
         let reason = || "as somebody asked while it was running".to_owned();
         match self.wish_before {
@@ -247,7 +250,7 @@ impl Draft {
         }
     }
 
-    /// Writes a run that is there.
+    /// Writes the events of an existing run.
     pub(crate) async fn store(
         self,
         tx: &mut Tx,
@@ -270,7 +273,7 @@ impl Draft {
         Ok(done(run, &lines))
     }
 
-    /// Writes a run that is new; gives the one that is there if it is not.
+    /// Writes a new run. If a run with this id exists, returns that run.
     pub(crate) async fn store_new(self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Run>, Fault> {
         let mut run = self.folded.run.expect("a draft begins with a run");
         if tx.insert_run(&mut run).await? {
@@ -283,7 +286,7 @@ impl Draft {
     }
 }
 
-/// What events say to the memory becomes part of it in the transaction that stores them.
+/// Folds the observations in the events into the memory, in the same transaction.
 async fn remember(tx: &mut Tx, work: &Work<'_>, lines: &[Line]) -> Result<(), Fault> {
     let entries: Vec<_> = lines.iter().filter_map(|line| entry_of(&line.event)).collect();
     if !entries.is_empty() {

@@ -1,8 +1,9 @@
-//! Anthropic Messages (version 2023-06-01), as pure functions between our values and its JSON.
+//! The Anthropic Messages API (version 2023-06-01): pure functions between our types and its JSON.
 //!
-//! An answer of a given shape is asked for with a tool, [`STRUCTURED_OUTPUT`], whose arguments are the answer: that
-//! works with every model and every server that speaks the protocol. The decoder gives the arguments of its call as
-//! text, and what the model says around it as thoughts. The shape has to be an object, as all arguments are.
+//! Structured answers are requested with a tool, [`STRUCTURED_OUTPUT`], whose arguments are the
+//! answer: that works with every model and server that supports the protocol. The decoder returns
+//! the arguments of its call as text, and text around the call as thinking. The schema must be an
+//! object, like all arguments.
 
 mod decode;
 #[cfg(test)]
@@ -16,13 +17,14 @@ use crate::message::{AssistantPart, ToolResult};
 use crate::request::{Caching, Request, ResponseFormat, Thinking, ToolChoice, ToolSpec};
 use crate::turns::{Conversation, Turn, arguments_sent_back, effort};
 
-/// The version of the protocol, as its header wants it.
+/// The version of the protocol, as sent in its header.
 pub const VERSION: &str = "2023-06-01";
 
-/// The tool whose arguments are an answer of a given shape.
+/// The tool whose arguments are a structured answer.
 pub const STRUCTURED_OUTPUT: &str = "structured_output";
 
-/// The body of a request. `output_tokens_max` is the model's limit, for requests without one of their own.
+/// Builds the body of a request. `output_tokens_max` is the model's limit, for requests that set
+/// none.
 pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Value {
     let conversation = Conversation::of(request.messages);
     let mut body = Map::new();
@@ -39,13 +41,14 @@ pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Valu
     Value::Object(body)
 }
 
-/// How a model thinks, and what it therefore accepts.
+/// The thinking mode of a model, which determines the parameters that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Generation {
-    /// It thinks when it is told to, within a budget. Models of other makers that speak the protocol do so as well.
+    /// Thinks on request, within a token budget. Also applies to other vendors' models that speak
+    /// the protocol.
     Budgeted,
-    /// It decides for itself how much to think, guided by an effort. It takes no sampling, and no tool can be
-    /// forced on it.
+    /// Decides itself how much to think, guided by an effort level. Accepts neither sampling
+    /// parameters nor a forced tool.
     Adaptive,
 }
 
@@ -56,14 +59,15 @@ impl Generation {
         const ADAPTIVE: [&str; 2] = ["claude-opus-4-7", "claude-opus-4-8"];
         let name = request.model.model.as_str();
         let is_one_of = |names: &[&str]| names.iter().any(|start| name.starts_with(start));
-        match name.starts_with("claude-") && (!is_one_of(&BUDGETED) || is_one_of(&ADAPTIVE)) {
-            true => Generation::Adaptive,
-            false => Generation::Budgeted,
+        if name.starts_with("claude-") && (!is_one_of(&BUDGETED) || is_one_of(&ADAPTIVE)) {
+            Generation::Adaptive
+        } else {
+            Generation::Budgeted
         }
     }
 }
 
-/// The limit on tokens, how much to think, and the sampling.
+/// Adds the token limit, the thinking settings, and the sampling parameters.
 fn add_budget(body: &mut Map<String, Value>, request: &Request<'_>, output_tokens_max: u32) {
     let answer = request.max_tokens.unwrap_or(output_tokens_max);
     let (tokens, thinking) = match (request.thinking, Generation::of(request)) {
@@ -86,12 +90,12 @@ fn add_budget(body: &mut Map<String, Value>, request: &Request<'_>, output_token
     body.extend(thinking.map(|thinking| ("thinking".to_owned(), thinking)));
 }
 
-/// Thoughts count as part of the answer, so that its limit has to leave room for more than them.
+/// Raises the limit of the answer above the thinking budget, since thinking counts towards it.
 fn above(budget: u32, answer: u32) -> u32 {
     if answer > budget { answer } else { budget.saturating_add(answer) }
 }
 
-/// Some models refuse both at once.
+/// Adds the temperature or else top-p: some models reject both at once.
 fn add_sampling(body: &mut Map<String, Value>, request: &Request<'_>) {
     if let Some(temperature) = request.sampling.temperature {
         body.insert("temperature".into(), json!(temperature.clamp(0.0, 1.0)));
@@ -124,7 +128,7 @@ fn add_tools(body: &mut Map<String, Value>, request: &Request<'_>) {
 }
 
 fn tool(spec: &ToolSpec) -> Value {
-    // Put in as it is: the macro would write it out and read it back.
+    // Assigned directly, since `json!` would serialise the schema again.
     let mut tool = json!({ "name": spec.name, "description": spec.description });
     tool["input_schema"] = spec.parameters.clone();
     tool
@@ -144,7 +148,7 @@ fn structured_output(format: &ResponseFormat) -> Option<Value> {
     }))
 }
 
-/// Where a tool cannot be forced, the model is only offered it.
+/// Selects the tool choice. Where a tool cannot be forced, it is only offered.
 fn tool_choice(request: &Request<'_>, shaped: bool) -> Option<Value> {
     let can_force =
         request.thinking == Thinking::Off && Generation::of(request) == Generation::Budgeted;
@@ -166,6 +170,7 @@ fn forced(name: &str) -> Value {
 fn messages(conversation: &Conversation<'_>, caching: Caching) -> Vec<Value> {
     let turns = &conversation.turns;
     let users = turns.iter().enumerate().filter(|(_, turn)| matches!(turn, Turn::User { .. }));
+    // Mark the last two user turns: the older one is where the previous request wrote its cache.
     let marked: Vec<usize> = users.map(|(at, _)| at).rev().take(2).collect();
     let mut messages = Vec::new();
     for (at, turn) in turns.iter().enumerate() {
@@ -185,7 +190,8 @@ fn messages(conversation: &Conversation<'_>, caching: Caching) -> Vec<Value> {
     messages
 }
 
-/// Adds a turn, to the last one if a turn between them had nothing that could be sent.
+/// Adds a turn. Merges it with the previous one if both have the same role, because an empty turn
+/// between them was dropped.
 fn push_turn(messages: &mut Vec<Value>, role: &str, blocks: Vec<Value>) {
     match messages.last_mut() {
         Some(last) if last["role"] == role => {
@@ -217,7 +223,8 @@ fn tool_result(result: &ToolResult) -> Value {
     block
 }
 
-/// Thoughts without a signature are another provider's, or were cut; Anthropic would refuse them.
+/// Converts a part to a content block. Thinking without a signature is from another provider or was
+/// truncated; Anthropic would reject it.
 fn block(part: &AssistantPart) -> Option<Value> {
     Some(match part {
         AssistantPart::Text { text } => json!({ "type": "text", "text": text }),

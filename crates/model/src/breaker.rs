@@ -1,5 +1,5 @@
-//! A circuit breaker for each service: after too many failures nobody is asked for a while, and then one call at a
-//! time finds out whether the service is back.
+//! A circuit breaker for each service: after too many failures, calls are blocked for a while, and
+//! then one call at a time probes whether the service has recovered.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,16 +7,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::error::Error;
 use crate::name::Service;
 
-/// How many failures are too many, and what happens then.
+/// The thresholds of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// This many failures open a circuit.
+    /// The number of failures that open a circuit.
     pub failures: usize,
-    /// If they came within this long.
+    /// The period in which these failures must occur.
     pub window_ms: u64,
-    /// How long it stays open.
+    /// The time for which a circuit stays open.
     pub open_ms: u64,
-    /// How many calls have to go well, one at a time, before it is closed again.
+    /// The number of successful probes, one at a time, that close it again.
     pub successes: u32,
 }
 
@@ -26,7 +26,7 @@ impl Default for Thresholds {
     }
 }
 
-/// The breakers of all services.
+/// The circuit breakers of all services.
 #[derive(Debug, Default)]
 pub struct Breakers {
     thresholds: Thresholds,
@@ -34,22 +34,22 @@ pub struct Breakers {
 }
 
 impl Breakers {
-    /// Breakers with thresholds of one's own.
+    /// Creates breakers with the given thresholds.
     pub fn new(thresholds: Thresholds) -> Self {
         Breakers { thresholds, ..Breakers::default() }
     }
 
-    /// Whether a call may be made now.
+    /// Checks whether a call may be made now.
     ///
     /// # Errors
     ///
-    /// [`Error::CircuitOpen`] if not.
+    /// Returns [`Error::CircuitOpen`] if not.
     pub fn admit(&self, service: Service, now_ms: u64) -> Result<(), Error> {
         let admitted = self.circuits()[service as usize].admit(&self.thresholds, now_ms);
         admitted.map_err(|retry_in_ms| Error::CircuitOpen { service, retry_in_ms })
     }
 
-    /// Tells how a call that was admitted ended.
+    /// Records the outcome of an admitted call.
     pub fn record(&self, service: Service, outcome: Result<(), &Error>, now_ms: u64) {
         let circuit = &mut self.circuits()[service as usize];
         match outcome {
@@ -59,18 +59,19 @@ impl Breakers {
         }
     }
 
-    /// Tells that a call that was admitted was dropped before its end.
+    /// Records that an admitted call was dropped before its end.
     pub fn abandon(&self, service: Service) {
         self.circuits()[service as usize].undecided();
     }
 
-    /// Nothing panics while it is held; and a circuit is whole after each line that changes it.
+    /// Ignores poison: every update leaves a circuit in a valid state.
     fn circuits(&self) -> MutexGuard<'_, [Circuit; Service::ALL.len()]> {
         self.circuits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether a failure speaks against the service. One that understood us and said no works well.
+/// Returns true if an error counts as a failure of the service. A service that understood and
+/// rejected the request works.
 fn counts(error: &Error) -> bool {
     matches!(
         error,
@@ -84,11 +85,11 @@ fn counts(error: &Error) -> bool {
 
 #[derive(Debug)]
 enum Circuit {
-    /// All calls pass; the moments of the last failures are kept.
+    /// All calls pass; the times of recent failures are kept.
     Closed { failures_ms: VecDeque<u64> },
-    /// None passes.
+    /// All calls are blocked.
     Open { until_ms: u64 },
-    /// One passes at a time. `probe_ms` is when the one under way began.
+    /// A single call passes at a time. `probe_ms` is the start of the current one.
     HalfOpen { successes: u32, probe_ms: Option<u64> },
 }
 
@@ -99,7 +100,7 @@ impl Default for Circuit {
 }
 
 impl Circuit {
-    /// How long to wait, if the call may not be made.
+    /// Returns the delay in milliseconds if the call may not be made now.
     fn admit(&mut self, thresholds: &Thresholds, now_ms: u64) -> Result<(), u64> {
         match self {
             Circuit::Closed { .. } => Ok(()),
@@ -109,7 +110,8 @@ impl Circuit {
                 Ok(())
             }
             Circuit::HalfOpen { probe_ms, .. } => {
-                // A probe that was dropped never tells how it ended; it does not block for ever.
+                // A dropped probe never reports its outcome, so it blocks others for a limited time
+                // only.
                 let given_up_ms = probe_ms.map(|began| began.saturating_add(thresholds.open_ms));
                 match given_up_ms.filter(|until| now_ms < *until) {
                     Some(until) => Err((until - now_ms).min(PROBE_WAIT_MS)),
@@ -139,7 +141,7 @@ impl Circuit {
                 failures_ms.retain(|at| at.saturating_add(thresholds.window_ms) > now_ms);
                 failures_ms.len() >= thresholds.failures
             }
-            // A call from before it opened does not keep it open longer.
+            // Calls that started before the circuit opened don't extend the open period.
             Circuit::Open { .. } => false,
             Circuit::HalfOpen { .. } => true,
         };
@@ -155,7 +157,7 @@ impl Circuit {
     }
 }
 
-/// How soon to ask again while another call finds out.
+/// The delay before asking again while another call probes the service.
 const PROBE_WAIT_MS: u64 = 1000;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! OpenAI-compatible Chat Completions, as pure functions between our values and its JSON.
+//! OpenAI-compatible Chat Completions: pure functions between our types and its JSON.
 //!
-//! What only OpenAI itself understands is sent to `openai/…` alone. Other servers get the smallest body that says
-//! what is meant, and their answers are read with patience: see [`Decoder`].
+//! Fields that only OpenAI supports are sent to `openai/…` alone. Other servers get the smallest
+//! sufficient body, and their answers are parsed leniently: see [`Decoder`].
 
 mod decode;
 #[cfg(test)]
@@ -15,8 +15,8 @@ use crate::name::Service;
 use crate::request::{Request, ResponseFormat, Thinking, ToolChoice, ToolSpec};
 use crate::turns::{Conversation, Turn, arguments_sent_back, effort};
 
-/// The body of a request. Without a limit in the request none is sent: the model's own holds, so that
-/// `output_tokens_max` only bounds what is asked for.
+/// Builds the body of a request. Without a limit in the request, none is sent and the model's own
+/// applies; `output_tokens_max` only caps a requested limit.
 pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), json!(request.model.model));
@@ -40,7 +40,8 @@ pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Valu
     Value::Object(body)
 }
 
-/// Servers that hold every word against the shape leave the model no way to call a tool, so that it is told instead.
+/// Returns true if the format is described in the prompt instead. Some servers constrain all output
+/// to the schema, so the model could not call tools.
 fn is_shape_told(request: &Request<'_>) -> bool {
     request.model.service == Service::Compat && !request.tools.is_empty()
 }
@@ -64,7 +65,7 @@ fn add_limits(body: &mut Map<String, Value>, request: &Request<'_>, output_token
         body.insert(field.into(), json!(tokens.min(output_tokens_max)));
     }
     if let (Thinking::Budget(tokens), true) = (request.thinking, is_openai) {
-        // Models that think take no sampling.
+        // Reasoning models reject sampling parameters.
         body.insert("reasoning_effort".into(), json!(effort(tokens)));
         return;
     }
@@ -90,7 +91,7 @@ fn add_tools(body: &mut Map<String, Value>, request: &Request<'_>) {
 }
 
 fn tool(spec: &ToolSpec) -> Value {
-    // Put in as they are: the macro would write them out and read them back.
+    // Assigned directly, since `json!` would serialise the schema again.
     let mut tool = json!({ "type": "function" });
     tool["function"] = json!({ "name": spec.name, "description": spec.description });
     tool["function"]["parameters"] = spec.parameters.clone();
@@ -108,11 +109,15 @@ fn response_format(format: &ResponseFormat) -> Option<Value> {
     }
 }
 
-/// Names of schemas are letters, digits, `_` and `-`, at most 64 of them.
+/// Replaces characters that are invalid in schema names: they consist of letters, digits, `_` and
+/// `-`, at most 64.
 fn schema_name(name: &str) -> String {
-    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let name: String = name.chars().take(64).map(allowed).collect();
+    let name: String = name.chars().take(64).map(name_char).collect();
     if name.is_empty() { "answer".to_owned() } else { name }
+}
+
+fn name_char(c: char) -> char {
+    if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }
 }
 
 fn messages(conversation: &Conversation<'_>) -> Vec<Value> {
@@ -136,7 +141,7 @@ fn messages(conversation: &Conversation<'_>) -> Vec<Value> {
     messages
 }
 
-/// Thoughts are not sent back: the protocol has no place for them.
+/// Converts an assistant turn. Thinking is not sent back: the protocol has no field for it.
 fn assistant(parts: &[&AssistantPart]) -> Option<Value> {
     let text: Vec<&str> = parts
         .iter()
@@ -163,14 +168,12 @@ fn assistant(parts: &[&AssistantPart]) -> Option<Value> {
     Some(message)
 }
 
-/// Arguments that can be read are sent back as they were written; servers that put them into a template of the
-/// model's fail on the others.
+/// Converts a tool call. Valid arguments are sent back as the model wrote them; servers that insert
+/// them into a chat template fail on invalid ones.
 fn tool_call(call: &ToolCall) -> Value {
     let as_written = call.parsed().is_ok() && !call.arguments.trim().is_empty();
-    let arguments = match as_written {
-        true => call.arguments.clone(),
-        false => arguments_sent_back(call).to_string(),
-    };
+    let arguments =
+        if as_written { call.arguments.clone() } else { arguments_sent_back(call).to_string() };
     let function = json!({ "name": call.name, "arguments": arguments });
     json!({ "id": call.id, "type": "function", "function": function })
 }

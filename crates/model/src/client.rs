@@ -1,4 +1,4 @@
-//! Models on the network.
+//! The HTTP client for model services.
 
 mod call;
 
@@ -18,22 +18,22 @@ use crate::secret::Secret;
 use crate::transport::Transport;
 use crate::{anthropic, chat};
 
-/// The pieces of an answer as they come. Dropping it ends the call.
+/// The deltas of an answer. Dropping the stream ends the call.
 pub type DeltaStream = BoxStream<'static, Result<Delta, Error>>;
 
-/// Something that answers requests.
+/// Answers model requests.
 pub trait Provider: Send + Sync {
-    /// Starts a call. The request is read before this returns; what goes wrong later is in the stream, as its
-    /// last item.
+    /// Starts a call. The request is not borrowed after this returns; errors are the last item of
+    /// the stream.
     fn stream(&self, request: &Request<'_>) -> DeltaStream;
 }
 
-/// Where a service is, and how to be let in.
+/// The address and credentials of a service.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// The address that the protocol's paths are added to.
+    /// The URL to which the protocol's paths are appended.
     pub base_url: String,
-    /// The key, where one is needed.
+    /// The API key, if one is needed.
     pub key: Option<Secret>,
 }
 
@@ -44,19 +44,17 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// Where each service is.
+/// The endpoints of all services.
 #[derive(Clone, Debug, Default)]
 pub struct Endpoints {
-    /// Anthropic.
     pub anthropic: Option<Endpoint>,
-    /// OpenAI.
     pub openai: Option<Endpoint>,
-    /// Any other server that speaks as OpenAI does.
+    /// Any OpenAI-compatible server.
     pub compat: Option<Endpoint>,
 }
 
 impl Endpoints {
-    /// The endpoint of a service, if it is set up.
+    /// The endpoint of a service, if it is configured.
     pub fn get(&self, service: Service) -> Option<&Endpoint> {
         match service {
             Service::Anthropic => self.anthropic.as_ref(),
@@ -66,14 +64,14 @@ impl Endpoints {
     }
 }
 
-/// How long to wait.
+/// The timeouts of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection.
+    /// The timeout for connecting.
     pub connect_ms: u64,
-    /// For the first byte, and then for each next one.
+    /// The timeout for the first byte, and between bytes.
     pub idle_ms: u64,
-    /// For the whole call.
+    /// The timeout for the whole call.
     pub absolute_ms: u64,
 }
 
@@ -83,12 +81,12 @@ impl Default for Timeouts {
     }
 }
 
-/// The client for all services. Making one costs nothing; what the network needs is made at the first call.
+/// The client for all services. Cheap to create: network resources are set up on the first call.
 #[derive(Clone, Debug)]
 pub struct Client {
     endpoints: Endpoints,
     timeouts: Timeouts,
-    /// The table that ships with the program, if absent; it is read at the first call.
+    /// The model table; the built-in one, loaded on the first call, if absent.
     prices: Option<Prices>,
     streaming: bool,
     clock: fn() -> u64,
@@ -96,7 +94,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client for these services.
+    /// Creates a client for the given services.
     pub fn new(endpoints: Endpoints, timeouts: Timeouts) -> Self {
         let transport = Transport::new(timeouts.connect_ms);
         Client {
@@ -109,22 +107,22 @@ impl Client {
         }
     }
 
-    /// Whether answers are asked for piece by piece, as they are by default, or whole. A whole answer has no first
-    /// byte until it is done, so that only the absolute time limit holds for it.
+    /// Selects between streamed (the default) and complete answers. A complete answer has no first
+    /// byte until it is done, so only the absolute timeout applies to it.
     #[must_use]
     pub fn with_streaming(mut self, streaming: bool) -> Self {
         self.streaming = streaming;
         self
     }
 
-    /// The table that tells the models' limits.
+    /// Sets the table with the models' limits.
     #[must_use]
     pub fn with_prices(mut self, prices: Prices) -> Self {
         self.prices = Some(prices);
         self
     }
 
-    /// The clock, in milliseconds since 1970, that servers' dates are compared with.
+    /// Sets the clock, in milliseconds since 1970, for comparisons with servers' dates.
     #[must_use]
     pub fn with_clock(mut self, clock: fn() -> u64) -> Self {
         self.clock = clock;
@@ -179,7 +177,8 @@ fn wall_clock_ms() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
 }
 
-/// Where a protocol is spoken. Anthropic's address is usually given without its version, the others' with it.
+/// The URL of the API. Anthropic's base URL is usually given without its version, the others' with
+/// it.
 fn url_of(service: Service, base_url: &str) -> Result<Url, String> {
     let refused = |why: &str| format!("its address `{}` {why}", without_secrets(base_url));
     let mut url = Url::parse(base_url.trim()).map_err(|_| refused("is not a URL"))?;
@@ -196,7 +195,7 @@ fn url_of(service: Service, base_url: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// An address may have a name and a password before an `@`, and a key after a `?`.
+/// Removes secrets from a URL: a user name and password before an `@`, and keys after a `?`.
 fn without_secrets(url: &str) -> &str {
     let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
     url.split(['?', '#']).next().unwrap_or_default()
@@ -222,7 +221,7 @@ fn headers(service: Service, key: Option<&Secret>) -> Result<HeaderMap, String> 
     Ok(headers)
 }
 
-/// The body of a request as it goes over the wire, streamed: what previews show.
+/// Builds the body of a streamed request, for previews.
 pub fn body(request: &Request<'_>, info: Option<&crate::prices::ModelInfo>) -> serde_json::Value {
     let limit = info.map(|info| info.output_tokens_max);
     match request.model.service {

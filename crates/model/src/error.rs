@@ -1,132 +1,84 @@
-//! What can go wrong with a call, by what the caller can do about it.
+//! Errors of model calls, grouped by what the caller can do about them.
 
 use crate::name::Service;
 
-/// A call that did not end in an answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// Too many requests: wait and try again.
+    /// Too many requests: wait and retry.
     #[error("{service} asks us to slow down (HTTP {status}): {message}")]
     RateLimited {
-        /// Who.
         service: Service,
-        /// The status.
         status: u16,
-        /// What it said.
         message: String,
-        /// How long it asked us to wait.
+        /// The requested delay.
         retry_after_ms: Option<u64>,
     },
-    /// The account's allowance is used up until a certain time: trying again before is useless.
+    /// The account's usage limit is exhausted: retrying before the reset is useless.
     #[error("the allowance at {service} is used up: {message}")]
     UsageLimit {
-        /// Who.
         service: Service,
-        /// What it said.
         message: String,
-        /// When it is filled again, in milliseconds since 1970.
+        /// The reset time, in milliseconds since 1970.
         resets_at_ms: Option<u64>,
     },
-    /// The server failed: try again.
+    /// The server failed: retry.
     #[error("{service} failed (HTTP {status}): {message}")]
     Server {
-        /// Who.
         service: Service,
-        /// The status; 0 where the failure was told in a stream.
+        /// The HTTP status; 0 if the error was reported in a stream.
         status: u16,
-        /// What it said.
         message: String,
-        /// How long it asked us to wait.
+        /// The requested delay.
         retry_after_ms: Option<u64>,
     },
-    /// No connection, or one that broke: try again.
+    /// No connection, or it was lost: retry.
     #[error("no connection to {service} at {url}: {message}")]
     Connection {
-        /// Who.
         service: Service,
-        /// Where, without secrets.
+        /// The URL, without secrets.
         url: String,
-        /// What happened.
         message: String,
     },
-    /// Nothing came for too long: try again.
+    /// The idle timeout was exceeded: retry.
     #[error("{service} sent nothing for {waited_ms} ms {phase}")]
     Stalled {
-        /// Who.
         service: Service,
-        /// Before or after the answer began.
+        /// Tells whether the answer had begun.
         phase: Phase,
-        /// How long we waited.
         waited_ms: u64,
     },
-    /// The stream ended before the answer did: try again.
+    /// The stream ended before the answer was complete: retry.
     #[error("the answer of {service} broke off")]
-    BrokenOff {
-        /// Who.
-        service: Service,
-    },
+    BrokenOff { service: Service },
     /// The whole call took too long.
     #[error("{service} did not finish within {limit_ms} ms")]
-    TimedOut {
-        /// Who.
-        service: Service,
-        /// The limit.
-        limit_ms: u64,
-    },
-    /// The conversation is larger than the model can read: make it smaller.
+    TimedOut { service: Service, limit_ms: u64 },
+    /// The conversation exceeds the context window: shorten it.
     #[error("the conversation is too long for the model: {message}")]
-    ContextTooLong {
-        /// What the service said.
-        message: String,
-    },
-    /// The key is missing, wrong or not enough: a person has to act.
+    ContextTooLong { message: String },
+    /// The key is missing, invalid or lacks permissions: the user has to act.
     #[error("{service} does not accept the key (HTTP {status}): {message}")]
-    Unauthorised {
-        /// Who.
-        service: Service,
-        /// The status.
-        status: u16,
-        /// What it said.
-        message: String,
-    },
+    Unauthorised { service: Service, status: u16, message: String },
     /// There is no key or address for the service.
     #[error("{service} is not set up: {message}")]
-    NotConfigured {
-        /// Who.
-        service: Service,
-        /// What is missing.
-        message: String,
-    },
-    /// The service refused the request: trying again gives the same.
+    NotConfigured { service: Service, message: String },
+    /// The service rejected the request: retrying gives the same result.
     #[error("{service} refused the request (HTTP {status}): {message}")]
-    Rejected {
-        /// Who.
-        service: Service,
-        /// The status.
-        status: u16,
-        /// What it said.
-        message: String,
-    },
-    /// The service said something that we do not understand.
+    Rejected { service: Service, status: u16, message: String },
+    /// The response violates the protocol.
     #[error("{service} sent something that is not its protocol: {message}")]
-    Protocol {
-        /// Who.
-        service: Service,
-        /// What.
-        message: String,
-    },
-    /// Too many calls failed lately; the next one is allowed later.
+    Protocol { service: Service, message: String },
+    /// The circuit breaker is open; the next call is allowed later.
     #[error("calls to {service} failed too often; the next is tried in {retry_in_ms} ms")]
     CircuitOpen {
-        /// Who.
         service: Service,
-        /// When the next call is allowed.
+        /// The time until the next call is allowed.
         retry_in_ms: u64,
     },
 }
 
 impl Error {
-    /// The error with what the server said put through `f`.
+    /// Maps the server's message.
     pub(crate) fn map_message(mut self, f: impl FnOnce(&str) -> String) -> Self {
         match &mut self {
             Error::RateLimited { message, .. }
@@ -147,12 +99,11 @@ impl Error {
     }
 }
 
-/// Where in a call nothing came.
+/// The phase of a call in which it stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Before the first byte of the answer.
     Headers,
-    /// In the middle of it.
     Stream,
 }
 

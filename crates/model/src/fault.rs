@@ -1,4 +1,4 @@
-//! What servers say when something went wrong, as our errors.
+//! Converts servers' error responses to [`Error`]s.
 
 use repertoire_text::invisible::is_invisible;
 use reqwest::header::HeaderMap;
@@ -10,7 +10,7 @@ use crate::name::Service;
 use crate::secret::Secret;
 use crate::waiting::{retry_after_ms, usage_reset_ms};
 
-/// Reads JSON that a server sent.
+/// Parses JSON from a server.
 pub(crate) fn parse(service: Service, data: &str) -> Result<Value, Error> {
     serde_json::from_str(data).map_err(|error| {
         let start: String = data.chars().take(60).collect();
@@ -18,7 +18,7 @@ pub(crate) fn parse(service: Service, data: &str) -> Result<Value, Error> {
     })
 }
 
-/// The error that a server tells in the middle of an answer: an object with a type or code and a message.
+/// Converts an error within an answer: an object with a type or code and a message.
 pub(crate) fn in_stream(service: Service, error: &Value) -> Error {
     let message = error["message"].as_str().or(error.as_str()).unwrap_or("an error without words");
     let message = message.to_owned();
@@ -41,7 +41,7 @@ pub(crate) fn in_stream(service: Service, error: &Value) -> Error {
     }
 }
 
-/// The error that an answer's status stands for.
+/// Converts an error status.
 pub(crate) fn of_status(
     service: Service,
     status: u16,
@@ -88,7 +88,7 @@ fn redirected(headers: &HeaderMap) -> String {
     format!("it sends us to {to}; redirections are not followed, so set the address that is meant")
 }
 
-/// What a server said, in lower case, to look for its meaning.
+/// An error message in lower case, for classification.
 struct Said {
     kind: String,
     words: String,
@@ -96,8 +96,7 @@ struct Said {
 
 impl Said {
     fn of(error: &Value, message: &str) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_lowercase();
-        let kind = format!("{} {}", text(&error["type"]), text(&error["code"]));
+        let kind = format!("{} {}", lower_text(&error["type"]), lower_text(&error["code"]));
         Said { kind, words: message.to_lowercase() }
     }
 
@@ -105,22 +104,23 @@ impl Said {
         words.iter().any(|word| self.words.contains(word))
     }
 
-    /// Whether the account's allowance is meant, rather than the speed of asking.
+    /// Returns true if the account's usage limit is meant, rather than the request rate.
     fn is_allowance(&self) -> bool {
         const WORDS: [&str; 5] = ["quota", "usage limit", "credit", "limit reached", "billing"];
         let is_speed = self.has_any(&["rate limit", "per minute", "per second"]);
         self.is_unpaid() || (!is_speed && self.has_any(&WORDS))
     }
 
-    /// Whether it is beyond doubt that the allowance is meant. A request that was refused for other reasons may
-    /// well have such words in it.
+    /// Returns true if the usage limit is meant beyond doubt. A request rejected for other reasons
+    /// may well contain some of the words of [`Self::is_allowance`].
     fn is_unpaid(&self) -> bool {
         const KINDS: [&str; 3] = ["insufficient_quota", "billing", "usage_limit"];
         let is_kind = KINDS.iter().any(|kind| self.kind.contains(kind));
         is_kind || self.words.contains("credit balance")
     }
 
-    /// As [`Self::is_allowance`]; a server that asks for a short wait and speaks of a quota means the speed.
+    /// Like [`Self::is_allowance`], but a server that mentions a quota and requests a short delay
+    /// means the rate.
     fn is_allowance_after(&self, retry_after_ms: Option<u64>) -> bool {
         let is_short = retry_after_ms.is_some_and(|wait| wait <= RETRY_WAIT_MS_MAX);
         self.is_allowance() && (!is_short || self.kind.contains("insufficient_quota"))
@@ -143,19 +143,20 @@ impl Said {
     }
 }
 
-/// The words for a person in an answer that says what went wrong.
+fn lower_text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_lowercase()
+}
+
+/// The human-readable message of an error response.
 fn message_of(json: &Value, body: &str) -> String {
     let places =
         ["/error/message", "/message", "/error", "/detail", "/detail/0/msg", "/0/error/message"];
     let found = places.iter().find_map(|place| json.pointer(place)?.as_str());
     let text = found.unwrap_or(body).trim();
-    match text.is_empty() {
-        true => "no reason given".to_owned(),
-        false => text.to_owned(),
-    }
+    if text.is_empty() { "no reason given".to_owned() } else { text.to_owned() }
 }
 
-/// Makes a server's words fit to be shown: one line, printable, short, and without the key.
+/// Cleans a server's message for display: one line, printable, short, and without the key.
 pub(crate) fn tidy(text: &str, key: Option<&Secret>) -> String {
     let text = key.map_or_else(|| text.to_owned(), |key| key.scrub(text));
     let words: Vec<&str> = text

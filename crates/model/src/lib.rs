@@ -1,16 +1,19 @@
-//! The wire to language models: what is said to them, what comes back, and what it cost.
+//! Access to language models: requests, responses, and their cost.
 //!
-//! It knows nothing of agents and skills. Two protocols are spoken, [`anthropic`] Messages and OpenAI-compatible
-//! Chat Completions ([`chat`]); both are pure functions from a [`Request`] to JSON and from the server's events to
-//! [`Delta`]s. [`client`] puts them on the network, with time limits of its own.
+//! This crate knows nothing of agents and skills. It supports two protocols, [`anthropic`] Messages
+//! and OpenAI-compatible Chat Completions ([`chat`]); both are pure functions from a [`Request`] to
+//! JSON and from the server's events to [`Delta`]s. [`client`] puts them on the network and
+//! enforces timeouts.
 //!
-//! - [`message`], [`request`], [`response`]: the values that both protocols are translated from and to.
+//! - [`message`], [`request`], [`response`]: the types that both protocols are converted from and
+//!   to.
 //! - [`name`]: `anthropic/…`, `openai/…`, `compat/…`.
-//! - [`error`]: what can go wrong, by what the caller can do about it; [`retry`] and [`breaker`] decide what to do.
-//! - [`prices`]: context windows and prices, as a table that the user extends.
+//! - [`error`]: errors, grouped by what the caller can do about them; [`retry`] and [`breaker`]
+//!   decide what to do.
+//! - [`prices`]: context windows and prices, as a table that the user can extend.
 //! - [`secret`]: keys that cannot be printed.
 //!
-//! One call:
+//! A call:
 //!
 //! ```no_run
 //! use futures_util::StreamExt;
@@ -32,7 +35,7 @@
 //! }
 //! ```
 //!
-//! What to do about one that failed:
+//! Reacting to a failed call:
 //!
 //! ```
 //! use repertoire_model::retry::{Advice, Policy};

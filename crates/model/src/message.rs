@@ -1,25 +1,25 @@
-//! What is said in a conversation, in no provider's words.
+//! Messages of a conversation, independent of the provider.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One message.
+/// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message {
-    /// The operator speaks. At the start of a conversation this is the system prompt; later ones are
-    /// put where the provider allows them.
+    /// A system message. The first ones of a conversation are the system prompt; later ones are
+    /// sent where the provider allows them.
     System {
-        /// What is said.
+        /// The text.
         text: String,
     },
-    /// The user speaks, or tools answer.
+    /// A message of the user, or tool results.
     User {
         /// The parts, in order.
         content: Vec<UserPart>,
     },
-    /// The model speaks.
+    /// A message of the model.
     Assistant {
         /// The parts, in order.
         content: Vec<AssistantPart>,
@@ -27,27 +27,27 @@ pub enum Message {
 }
 
 impl Message {
-    /// A message of the operator.
+    /// Creates a system message.
     pub fn system(text: impl Into<String>) -> Self {
         Message::System { text: text.into() }
     }
 
-    /// A message of the user.
+    /// Creates a user message.
     pub fn user(text: impl Into<String>) -> Self {
         Message::User { content: vec![UserPart::Text { text: text.into() }] }
     }
 
-    /// A message of the model, of text alone.
+    /// Creates a text message of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Message::Assistant { content: vec![AssistantPart::Text { text: text.into() }] }
     }
 
-    /// The answers of tools.
+    /// Creates a message with tool results.
     pub fn results(results: Vec<ToolResult>) -> Self {
         Message::User { content: results.into_iter().map(UserPart::ToolResult).collect() }
     }
 
-    /// All text of the message that a person would read, one part after the other.
+    /// The visible text of the message: all text parts, concatenated.
     pub fn text(&self) -> String {
         match self {
             Message::System { text } => text.clone(),
@@ -68,7 +68,7 @@ impl Message {
         }
     }
 
-    /// The calls of tools in the message.
+    /// The tool calls in the message.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         let parts = match self {
             Message::Assistant { content } => content.as_slice(),
@@ -81,7 +81,7 @@ impl Message {
     }
 }
 
-/// A part of what the user says.
+/// A part of a user message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum UserPart {
@@ -90,11 +90,11 @@ pub enum UserPart {
         /// The text.
         text: String,
     },
-    /// What a tool answered.
+    /// The result of a tool call.
     ToolResult(ToolResult),
 }
 
-/// A part of what the model says.
+/// A part of a model's message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AssistantPart {
@@ -103,40 +103,40 @@ pub enum AssistantPart {
         /// The text.
         text: String,
     },
-    /// Thoughts, with what the provider wants back to believe that they are its own.
+    /// The model's thinking, with the signature that the provider requires when it is sent back.
     Thinking {
-        /// The thoughts.
+        /// The text of the thinking.
         text: String,
         /// The provider's signature.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
-    /// Thoughts that only the provider can read.
+    /// Thinking that only the provider can read.
     RedactedThinking {
-        /// The provider's bytes.
+        /// The provider's opaque data.
         data: String,
     },
-    /// A tool is called.
+    /// A tool call.
     ToolCall(ToolCall),
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
     /// The provider's id for the call.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments as the model wrote them: JSON, if all went well.
+    /// The arguments as the model wrote them, usually valid JSON.
     pub arguments: String,
 }
 
 impl ToolCall {
-    /// The arguments as an object; nothing at all counts as an empty one.
+    /// Parses the arguments as an object; an empty text counts as an empty object.
     ///
     /// # Errors
     ///
-    /// What is wrong with them, in words that help a model to mend them.
+    /// Returns the problem, worded so that the model can correct it.
     pub fn parsed(&self) -> Result<Value, String> {
         if self.arguments.trim().is_empty() {
             return Ok(Value::Object(serde_json::Map::new()));
@@ -149,14 +149,14 @@ impl ToolCall {
     }
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
-    /// The call that is answered.
+    /// The id of the call.
     pub call_id: String,
-    /// The answer.
+    /// The text of the result.
     pub text: String,
-    /// Whether the call failed.
+    /// True if the call failed.
     #[serde(default)]
     pub is_error: bool,
 }

@@ -6,25 +6,24 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who is asked.
+/// A model service.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Service {
-    /// Anthropic's Messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// OpenAI's Chat Completions.
+    /// OpenAI's Chat Completions API.
     OpenAi,
-    /// Any server that speaks as OpenAI does: Ollama, vLLM, llama.cpp, OpenRouter.
+    /// Any OpenAI-compatible server: Ollama, vLLM, llama.cpp, OpenRouter.
     Compat,
 }
 
 impl Service {
-    /// All services.
     pub const ALL: [Service; 3] = [Service::Anthropic, Service::OpenAi, Service::Compat];
 
-    /// The word before the slash.
+    /// The name before the slash.
     pub fn as_str(self) -> &'static str {
         match self {
             Service::Anthropic => "anthropic",
@@ -52,13 +51,11 @@ impl fmt::Display for Service {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelName {
-    /// Who is asked.
     pub service: Service,
-    /// What the service calls the model; it may have slashes of its own.
+    /// The service's name for the model; may contain slashes.
     pub model: String,
 }
 
-/// A text that is not the name of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not the name of a model: write anthropic/NAME, openai/NAME or compat/NAME (any OpenAI-compatible server)"

@@ -1,8 +1,8 @@
-//! What models can read and write, and what they charge.
+//! The limits and prices of models.
 //!
-//! The table ships with the program and is extended by the user's. A dated version of a model, as
-//! `anthropic/claude-haiku-4-5-20251001`, is found by the name without its date; of a model that is not in the table
-//! nothing is known, and nothing is guessed.
+//! A built-in table that the user can extend. A dated version of a model, such as
+//! `anthropic/claude-haiku-4-5-20251001`, is looked up without its date. Nothing is assumed about
+//! models that are not in the table.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -12,61 +12,36 @@ use toml::{Table, Value};
 use crate::name::ModelName;
 use crate::response::Usage;
 
-/// What is known of a model. Prices are in US dollars for a million tokens.
+/// The limits and prices of a model. Prices are in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelInfo {
-    /// Tokens that fit into a conversation.
+    /// The size of the context window.
     pub context_tokens: u64,
-    /// Most tokens of an answer.
+    /// The maximum number of tokens of an answer.
     pub output_tokens_max: u32,
-    /// For tokens that are read.
+    /// The price of input tokens.
     pub input_usd: f64,
-    /// For tokens that are written.
+    /// The price of output tokens.
     pub output_usd: f64,
-    /// For tokens that are read from the cache.
+    /// The price of tokens read from the cache.
     pub cache_read_usd: f64,
-    /// For tokens that are written to the cache.
+    /// The price of tokens written to the cache.
     pub cache_write_usd: f64,
 }
 
-/// What is wrong with a table of models.
+/// An invalid model table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PriceError {
-    /// A key is not the name of a model.
     #[error(transparent)]
     Name(#[from] crate::name::BadModelName),
-    /// What a key stands for is not a table.
     #[error("`{model}` must be a table, as {{ context_tokens = 200000, input_usd = 1.0, … }}")]
-    NotATable {
-        /// The key.
-        model: String,
-    },
-    /// There is no such field.
+    NotATable { model: String },
     #[error("`{model}` has a field `{field}` that is not known; the fields are {fields}", fields = FIELDS.join(", "))]
-    UnknownField {
-        /// The key.
-        model: String,
-        /// The field.
-        field: String,
-    },
-    /// A field that cannot be left out.
+    UnknownField { model: String, field: String },
     #[error("`{model}` lacks `{field}`")]
-    Missing {
-        /// The key.
-        model: String,
-        /// The field.
-        field: &'static str,
-    },
-    /// A field with a value that cannot be.
+    Missing { model: String, field: &'static str },
     #[error("`{field}` of `{model}` must be {expected}")]
-    BadValue {
-        /// The key.
-        model: String,
-        /// The field.
-        field: &'static str,
-        /// What it must be.
-        expected: &'static str,
-    },
+    BadValue { model: String, field: &'static str, expected: &'static str },
 }
 
 const FIELDS: [&str; 9] = [
@@ -81,7 +56,7 @@ const FIELDS: [&str; 9] = [
     "long_output_factor",
 ];
 
-/// The table of models. Copies share it until one is changed.
+/// The table of models. Copy-on-write: copies share the data until one is changed.
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
     models: Arc<BTreeMap<String, Known>>,
@@ -93,7 +68,7 @@ struct Known {
     long: Option<LongPrompts>,
 }
 
-/// What long prompts cost more.
+/// A surcharge for long prompts.
 #[derive(Clone, Copy, Debug)]
 struct LongPrompts {
     above_tokens: u64,
@@ -102,25 +77,18 @@ struct LongPrompts {
 }
 
 impl Prices {
-    /// The table that ships with the program.
+    /// The built-in table.
     pub fn builtin() -> Self {
         static BUILTIN: OnceLock<Prices> = OnceLock::new();
-        let read = || {
-            let table =
-                include_str!("../data/models.toml").parse().expect("a test reads the table");
-            let mut prices = Prices::default();
-            prices.extend(&table).expect("a test reads the table");
-            prices
-        };
-        BUILTIN.get_or_init(read).clone()
+        BUILTIN.get_or_init(read_builtin).clone()
     }
 
-    /// Adds models, or replaces what is known of them. Of a model that is in the table already, only the fields that
-    /// change have to be given; of a new one, all but those of the cache, which then cost as much as other tokens.
+    /// Adds or updates models. For a model that is already in the table, only changed fields are
+    /// needed; for a new one, all except the cache prices, which default to the input price.
     ///
     /// # Errors
     ///
-    /// Which key is wrong, and what is wrong with it. Nothing is taken over then.
+    /// Returns the invalid key and the problem. The table is unchanged then.
     pub fn extend(&mut self, table: &Table) -> Result<(), PriceError> {
         let mut models = self.models.as_ref().clone();
         for (model, value) in table {
@@ -132,13 +100,13 @@ impl Prices {
         Ok(())
     }
 
-    /// What is known of a model.
+    /// The limits and prices of a model.
     pub fn get(&self, model: &ModelName) -> Option<&ModelInfo> {
         self.known(model).map(|known| &known.info)
     }
 
-    /// What one call cost, if the price is known. Where long prompts cost more, that holds for the whole call, so
-    /// calls have to be added up after this and not before.
+    /// The cost of one call, if the price is known. A surcharge for long prompts applies to single
+    /// calls, so don't sum the usage of several calls before this.
     pub fn cost_usd(&self, model: &ModelName, usage: &Usage) -> Option<f64> {
         let Known { info, long } = self.known(model)?;
         let prompt_tokens = usage.total().saturating_sub(usage.output_tokens);
@@ -162,7 +130,15 @@ impl Prices {
     }
 }
 
-/// Whether the rest of a name only says which version of the model is meant. `gpt-5-mini` is no version of `gpt-5`.
+fn read_builtin() -> Prices {
+    let table = include_str!("../data/models.toml").parse().expect("a test reads the table");
+    let mut prices = Prices::default();
+    prices.extend(&table).expect("a test reads the table");
+    prices
+}
+
+/// Returns true if the rest of a name is only a version of the model. `gpt-5-mini` is not a version
+/// of `gpt-5`.
 fn is_date(rest: &str) -> bool {
     let Some(version) = rest.strip_prefix(['-', '@']) else {
         return rest.is_empty();
@@ -175,7 +151,7 @@ fn not_a_table(model: &str) -> PriceError {
     PriceError::NotATable { model: model.to_owned() }
 }
 
-/// One model of a table that is being read.
+/// A row of a model table that is being parsed.
 struct Row<'a> {
     model: &'a str,
     fields: &'a Table,
@@ -210,7 +186,7 @@ impl Row<'_> {
         })
     }
 
-    /// The three fields come together, or not at all.
+    /// Parses the surcharge: all three fields are needed, or none.
     fn long(&self, before: Option<&LongPrompts>) -> Result<Option<LongPrompts>, PriceError> {
         let given = self.fields.keys().any(|field| field.starts_with("long_"));
         if !given && before.is_none() {

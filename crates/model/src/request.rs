@@ -1,4 +1,4 @@
-//! What is asked of a model.
+//! Requests to a model.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,31 +7,24 @@ use serde_json::Value;
 use crate::message::Message;
 use crate::name::ModelName;
 
-/// One call of a model.
+/// A request to a model.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// Which model.
     pub model: &'a ModelName,
-    /// The conversation so far.
     pub messages: &'a [Message],
     /// The tools that the model may call.
     pub tools: &'a [ToolSpec],
-    /// Whether it may, must or must not call one.
     pub tool_choice: ToolChoice,
-    /// Most tokens of the answer; the model's own limit if absent.
+    /// The maximum number of tokens of the answer; the model's own limit if absent.
     pub max_tokens: Option<u32>,
-    /// How adventurous the answer is.
     pub sampling: Sampling,
-    /// Whether the model thinks first.
     pub thinking: Thinking,
-    /// The shape of the answer.
     pub format: ResponseFormat,
-    /// Whether the provider is asked to remember the start of the conversation.
     pub caching: Caching,
 }
 
 impl<'a> Request<'a> {
-    /// A request with everything left to the model.
+    /// Creates a request with default settings.
     pub fn new(model: &'a ModelName, messages: &'a [Message]) -> Self {
         Request {
             model,
@@ -50,71 +43,68 @@ impl<'a> Request<'a> {
 /// A tool as the model sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolSpec {
-    /// Its name.
+    /// The name of the tool.
     pub name: String,
-    /// What it does and when to use it.
+    /// A description of the tool and of when to use it.
     pub description: String,
-    /// The JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     pub parameters: Value,
 }
 
-/// Whether tools are called.
+/// Controls whether the model calls tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As the model likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// Not at all.
+    /// The model must not call a tool.
     None,
-    /// This one.
+    /// The model must call this tool.
     Tool(String),
 }
 
-/// How adventurous an answer is; absent values are the provider's.
+/// Sampling parameters; absent values are the provider's defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sampling {
-    /// 0 to 2.
+    /// The temperature, from 0 to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// 0 to 1.
+    /// The nucleus sampling threshold, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
 }
 
-/// Whether the model thinks before it answers.
+/// Controls whether the model thinks before it answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
-    /// It does not.
+    /// No thinking.
     #[default]
     Off,
-    /// It may spend this many tokens on it.
+    /// Thinking with a budget of this many tokens.
     Budget(u32),
 }
 
-/// The shape of the answer.
+/// The format of the answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ResponseFormat {
-    /// Text.
     #[default]
     Text,
-    /// Any JSON.
+    /// Any JSON value.
     Json,
-    /// JSON of this schema.
+    /// JSON that matches a schema.
     Schema {
-        /// A name for it.
+        /// A name for the schema, which some providers require.
         name: String,
-        /// The schema.
         schema: Value,
     },
 }
 
-/// Whether the provider is asked to remember the start of the conversation.
+/// Controls prompt caching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Caching {
-    /// Marks are set where they help: after the tools, the system prompt and the last two turns.
+    /// Sets cache marks after the tools, the system prompt and the last two turns.
     #[default]
     On,
-    /// No marks.
     Off,
 }

@@ -1,90 +1,85 @@
-//! What comes back from a model: piece by piece, and put together.
+//! Responses of a model: as a stream of deltas, and assembled.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::message::{AssistantPart, Message, ToolCall};
 
-/// A piece of an answer, in the order in which the provider sends them.
+/// A piece of an answer, in the order in which the provider sends it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delta {
-    /// More text.
     Text(String),
-    /// More thoughts.
     Thinking(String),
-    /// The signature of the thoughts before.
+    /// The signature of the preceding thinking.
     ThinkingSignature(String),
-    /// Thoughts that only the provider can read.
+    /// Thinking that only the provider can read.
     RedactedThinking(String),
-    /// A call begins. `index` tells the calls of one answer apart.
+    /// The start of a call. `index` identifies the call within the answer.
     ToolCallStart {
-        /// Which call.
         index: usize,
         /// The provider's id.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
     },
     /// More of a call's arguments.
     ToolCallArguments {
-        /// Which call.
         index: usize,
-        /// The text that follows.
         json: String,
     },
-    /// What was used so far; later figures replace earlier ones, field by field, where they are not zero.
+    /// The usage so far; non-zero fields replace earlier values.
     Usage(Usage),
-    /// The answer is complete.
+    /// The end of the answer.
     Stop(StopReason),
 }
 
-/// Why an answer ended.
+/// The reason why an answer ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The model was done.
+    /// The model finished.
     EndTurn,
-    /// It waits for tools.
+    /// The model is waiting for tool results.
     ToolUse,
-    /// It reached the limit on the answer.
+    /// The answer reached its token limit.
     MaxTokens,
-    /// It declined.
+    /// The model declined to answer.
     Refusal,
-    /// Another reason, in the provider's word.
+    /// Another reason, as the provider names it.
     Other(String),
 }
 
-/// Tokens that a call used.
+/// The tokens that a call used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usage {
-    /// Read, and not from a cache.
+    /// Input tokens, without those read from a cache.
     pub input_tokens: u64,
-    /// Written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Read from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cache_read_tokens: u64,
-    /// Written to the provider's cache.
+    /// Input tokens written to the provider's cache.
     pub cache_write_tokens: u64,
 }
 
 impl Usage {
-    /// All tokens.
     pub fn total(&self) -> u64 {
         self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
     }
 
-    /// Takes over the fields of a later report that say something.
+    /// Replaces the fields that are non-zero in a later report.
     pub fn update(&mut self, later: Usage) {
-        let newer = |old: &mut u64, new: u64| {
-            if new != 0 {
-                *old = new;
-            }
-        };
-        newer(&mut self.input_tokens, later.input_tokens);
-        newer(&mut self.output_tokens, later.output_tokens);
-        newer(&mut self.cache_read_tokens, later.cache_read_tokens);
-        newer(&mut self.cache_write_tokens, later.cache_write_tokens);
+        replace_if_nonzero(&mut self.input_tokens, later.input_tokens);
+        replace_if_nonzero(&mut self.output_tokens, later.output_tokens);
+        replace_if_nonzero(&mut self.cache_read_tokens, later.cache_read_tokens);
+        replace_if_nonzero(&mut self.cache_write_tokens, later.cache_write_tokens);
+    }
+}
+
+fn replace_if_nonzero(old: &mut u64, new: u64) {
+    if new != 0 {
+        *old = new;
     }
 }
 
@@ -97,29 +92,24 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// A complete answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// What the model said.
     pub message: Message,
-    /// Why it stopped.
     pub stop: StopReason,
-    /// What it used.
     pub usage: Usage,
 }
 
-/// Puts an answer together from its pieces.
+/// Assembles an answer from its deltas.
 #[derive(Clone, Debug, Default)]
 pub struct Assembler {
     parts: Vec<AssistantPart>,
-    /// Where the call of an index stands among the parts.
+    /// Pairs of a call's index and its position in `parts`.
     calls: Vec<(usize, usize)>,
     usage: Usage,
     stop: Option<StopReason>,
 }
 
 impl Assembler {
-    /// Takes one piece.
     pub fn push(&mut self, delta: &Delta) {
         match delta {
             Delta::Text(more) => match self.parts.last_mut() {
@@ -161,12 +151,12 @@ impl Assembler {
         }
     }
 
-    /// What has been used so far, also by an answer that never ended.
+    /// The usage so far, also of an incomplete answer.
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// The answer; `None` if the provider never said that it was complete.
+    /// The answer; `None` if the provider never ended it.
     pub fn finish(self) -> Option<Response> {
         let stop = self.stop?;
         let message = Message::Assistant { content: self.parts };

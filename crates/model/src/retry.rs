@@ -1,18 +1,18 @@
-//! What to do about a call that failed: a pure decision.
+//! Decides what to do about a failed call. Pure: the time and the random number are passed in.
 
 use crate::error::Error;
 use crate::limits::RETRY_WAIT_MS_MAX;
 
-/// How often and how long apart calls are tried again.
+/// The retry policy of model calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
-    /// Most calls in all, the first included.
+    /// The maximum number of attempts, including the first.
     pub attempts_max: u32,
-    /// The wait after the first failure.
+    /// The delay after the first failure.
     pub initial_ms: u64,
-    /// The longest wait.
+    /// The maximum delay.
     pub max_ms: u64,
-    /// How much a wait varies, as a share of it.
+    /// The relative variation of delays.
     pub jitter: f64,
 }
 
@@ -22,28 +22,27 @@ impl Default for Policy {
     }
 }
 
-/// What to do.
+/// The reaction to a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Try again after this long.
     Retry {
-        /// How long to wait.
         after_ms: u64,
     },
-    /// Wait until the allowance is filled again; this is no failed attempt.
+    /// Wait until the usage limit resets; does not count as an attempt.
     Pause {
-        /// When, in milliseconds since 1970.
+        /// The reset time, in milliseconds since 1970.
         until_ms: u64,
     },
-    /// Trying again would not help.
+    /// Retrying would not help.
     GiveUp,
 }
 
 impl Policy {
-    /// What to do after `attempt` calls failed, the last with `error`. `random` is between 0 and 1.
+    /// Decides what to do after `attempt` failed calls, the last with `error`. `random` is between
+    /// 0 and 1.
     ///
-    /// Waits double from one attempt to the next. What the server asks for is the least that is waited; if it asks
-    /// for more than five minutes, that is a pause.
+    /// Delays double with each attempt. A delay requested by the server is the minimum; if it is
+    /// longer than five minutes, the run pauses.
     pub fn advise(&self, error: &Error, attempt: u32, random: f64, now_ms: u64) -> Advice {
         let asked_ms = match error {
             Error::UsageLimit { resets_at_ms, .. } => {

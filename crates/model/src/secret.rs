@@ -1,23 +1,23 @@
-//! Texts that must not be printed.
+//! Text that must not be printed.
 
 use repertoire_text::secrets::EncodedSecret;
 
-/// A key or token. It shows itself as `***`.
+/// A key or token. Its `Debug` output is `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a text.
     pub fn new(text: impl Into<String>) -> Self {
         Secret(text.into())
     }
 
-    /// The text. Only what puts it on the wire should ask.
+    /// Returns the text. Only for sending it to the service.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// The text with every occurrence of the secret hidden, also reversed, in Base64, in hexadecimal and escaped.
+    /// Replaces every occurrence of the secret in a text, also reversed, in Base64, in hexadecimal
+    /// and escaped.
     ///
     /// ```
     /// use repertoire_model::Secret;
@@ -26,7 +26,7 @@ impl Secret {
     /// assert_eq!(key.scrub("the key sk-12345 is wrong"), "the key *** is wrong");
     /// ```
     ///
-    /// A text that is shorter than any key could be is left alone: it would be found in the middle of words.
+    /// Very short secrets are not replaced: they would match in the middle of words.
     pub fn scrub(&self, text: &str) -> String {
         EncodedSecret::new(&self.0).map_or_else(|| text.to_owned(), |known| known.hide(text, "***"))
     }

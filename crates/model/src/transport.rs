@@ -1,7 +1,7 @@
-//! The HTTP clients, made when they are first needed.
+//! The HTTP clients, created on first use.
 //!
-//! Reading the system's certificates takes longer than everything else at the start of a call, so a plain `http://`
-//! address, which is nearly always a server on this machine, gets a client without any.
+//! Loading the system's certificates dominates the start of a call, so plain `http://` URLs, nearly
+//! always servers on this machine, get a client without them.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
 
-/// The clients for all addresses. Copies share connections.
+/// The HTTP clients for all URLs. Clones share connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
     connect_ms: u64,
@@ -18,11 +18,11 @@ pub(crate) struct Transport {
 
 #[derive(Debug, Default)]
 struct Clients {
-    /// For this machine: no certificates, and no proxy between.
+    /// For this machine: without certificates or proxy.
     local: OnceLock<Result<Client, String>>,
-    /// For other `http://` addresses: no certificates.
+    /// For other `http://` URLs: without certificates.
     plain: OnceLock<Result<Client, String>>,
-    /// For `https://`.
+    /// For `https://` URLs.
     secure: OnceLock<Result<Client, String>>,
 }
 
@@ -31,11 +31,11 @@ impl Transport {
         Transport { connect_ms, clients: Arc::default() }
     }
 
-    /// The client for an address.
+    /// Returns the client for a URL.
     ///
     /// # Errors
     ///
-    /// Why it could not be made: the system's certificates cannot be read.
+    /// Returns the reason why it could not be created: the system's certificates cannot be read.
     pub(crate) fn client(&self, url: &Url) -> Result<&Client, String> {
         let made = match (url.scheme(), is_local(url)) {
             ("https", _) => self.clients.secure.get_or_init(|| build(self.builder())),
@@ -51,7 +51,7 @@ impl Transport {
     }
 
     fn builder(&self) -> ClientBuilder {
-        // It fails only if a provider is there already, and then that one is used.
+        // This only fails if a provider is already installed, which is then used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Client::builder()
             .connect_timeout(Duration::from_millis(self.connect_ms))
@@ -69,7 +69,7 @@ fn is_local(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
 
-/// What an error comes from: the outer ones only say which layer passed it on.
+/// The innermost source of an error: the outer ones only name the layers that passed it on.
 pub(crate) fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -1,5 +1,5 @@
-//! A conversation in the order that both protocols ask for: the system prompt first, then turns that alternate,
-//! and in each turn of the user the answers of tools before any text.
+//! Normalises a conversation for both protocols: the system prompt first, then alternating turns,
+//! and in each user turn the tool results before any text.
 
 use std::borrow::Cow;
 
@@ -7,26 +7,27 @@ use serde_json::{Value, json};
 
 use crate::message::{AssistantPart, Message, ToolCall, ToolResult, UserPart};
 
-/// A conversation, put in order. Nothing in it is empty.
+/// A normalised conversation without empty parts.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation<'a> {
-    /// The messages of the operator before anyone else spoke.
+    /// The system messages at the start.
     pub(crate) system: Vec<&'a str>,
-    /// What follows.
     pub(crate) turns: Vec<Turn<'a>>,
 }
 
-/// All that one side says before the other speaks.
+/// Consecutive messages of one side.
 #[derive(Debug)]
 pub(crate) enum Turn<'a> {
-    /// The user, the tools, and the operator where it speaks later.
-    User { results: Vec<&'a ToolResult>, texts: Vec<Cow<'a, str>> },
-    /// The model.
+    /// The user, tool results, and later system messages.
+    User {
+        results: Vec<&'a ToolResult>,
+        texts: Vec<Cow<'a, str>>,
+    },
     Assistant(Vec<&'a AssistantPart>),
 }
 
 impl<'a> Conversation<'a> {
-    /// Puts messages in order.
+    /// Normalises messages.
     pub(crate) fn of(messages: &'a [Message]) -> Self {
         let mut conversation = Conversation::default();
         for message in messages {
@@ -48,9 +49,10 @@ impl<'a> Conversation<'a> {
         if text.trim().is_empty() {
             return;
         }
-        match self.turns.is_empty() {
-            true => self.system.push(text),
-            false => self.text(Cow::Owned(reminder(text))),
+        if self.turns.is_empty() {
+            self.system.push(text);
+        } else {
+            self.text(Cow::Owned(reminder(text)));
         }
     }
 
@@ -81,18 +83,18 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// How the operator speaks in the middle of a conversation, where no protocol has a place for it.
+/// Wraps a system message in the middle of a conversation, for which the protocols have no role.
 fn reminder(text: &str) -> String {
     format!("<system-reminder>\n{}\n</system-reminder>", text.trim_end())
 }
 
-/// A call's arguments as they are sent back. A server would refuse what is not an object, and the model should
-/// still see what it wrote.
+/// The arguments of a call for sending them back. Servers reject anything but an object, but the
+/// model should still see what it wrote.
 pub(crate) fn arguments_sent_back(call: &ToolCall) -> Value {
     call.parsed().unwrap_or_else(|_| json!({ "malformed_arguments": call.arguments }))
 }
 
-/// A budget for thinking in the words of models that take none.
+/// Maps a thinking budget to an effort level, for models without a budget.
 pub(crate) fn effort(tokens: u32) -> &'static str {
     match tokens {
         0..=2048 => "low",

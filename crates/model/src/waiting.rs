@@ -1,13 +1,13 @@
-//! When a server wants to be asked again, as its headers say.
+//! Parses the headers by which servers announce when to retry.
 
 use reqwest::header::HeaderMap;
 
-/// How long to wait.
+/// The delay before a retry.
 pub(crate) fn retry_after_ms(headers: &HeaderMap, now_ms: u64) -> Option<u64> {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let exact = text("retry-after-ms").and_then(|value| whole_ms(value.parse().ok()?));
+    let exact =
+        header_text(headers, "retry-after-ms").and_then(|value| whole_ms(value.parse().ok()?));
     let usual = || {
-        let value = text("retry-after")?;
+        let value = header_text(headers, "retry-after")?;
         let seconds = value.parse::<f64>().ok().and_then(|seconds| whole_ms(seconds * 1000.0));
         seconds
             .or_else(|| Some(http_date_ms(value)?.saturating_sub(server_now_ms(headers, now_ms))))
@@ -15,7 +15,7 @@ pub(crate) fn retry_after_ms(headers: &HeaderMap, now_ms: u64) -> Option<u64> {
     exact.or_else(usual).or_else(|| exhausted_ms(headers, now_ms))
 }
 
-/// When an allowance is filled again, in milliseconds since 1970.
+/// The reset time of a usage limit, in milliseconds since 1970.
 pub(crate) fn usage_reset_ms(headers: &HeaderMap, now_ms: u64) -> Option<u64> {
     let names = ["anthropic-ratelimit-unified-reset", "x-ratelimit-reset"];
     names.iter().find_map(|name| {
@@ -24,7 +24,7 @@ pub(crate) fn usage_reset_ms(headers: &HeaderMap, now_ms: u64) -> Option<u64> {
     })
 }
 
-/// The longest wait among the limits of which nothing remains.
+/// The longest delay among the exhausted limits.
 fn exhausted_ms(headers: &HeaderMap, now_ms: u64) -> Option<u64> {
     const LIMITS: [(&str, &str); 6] = [
         ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
@@ -34,14 +34,18 @@ fn exhausted_ms(headers: &HeaderMap, now_ms: u64) -> Option<u64> {
         ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
         ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
     ];
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let used_up = LIMITS.iter().filter(|(remaining, _)| text(remaining) == Some("0"));
-    let moments = used_up.filter_map(|(_, reset)| moment_ms(text(reset)?, now_ms));
+    let used_up =
+        LIMITS.iter().filter(|(remaining, _)| header_text(headers, remaining) == Some("0"));
+    let moments = used_up.filter_map(|(_, reset)| moment_ms(header_text(headers, reset)?, now_ms));
     moments.map(|at| at.saturating_sub(now_ms)).max()
 }
 
-/// A moment in any of the ways that servers write one: RFC 3339, seconds or milliseconds since 1970, seconds from
-/// now, or a span like `6m0s`.
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+/// Parses a time in any of the formats that servers use: RFC 3339, seconds or milliseconds since
+/// 1970, seconds from now, or a duration like `6m0s`.
 fn moment_ms(text: &str, now_ms: u64) -> Option<u64> {
     if let Ok(number) = text.parse::<f64>() {
         return match number {
@@ -55,7 +59,7 @@ fn moment_ms(text: &str, now_ms: u64) -> Option<u64> {
     moment.or_else(|| now_ms.checked_add(span_ms(text)?))
 }
 
-/// A span like `1h2m3.5s` or `120ms`.
+/// Parses a duration like `1h2m3.5s` or `120ms`.
 fn span_ms(text: &str) -> Option<u64> {
     let mut rest = text;
     let mut total = 0.0;
@@ -78,12 +82,12 @@ fn span_ms(text: &str) -> Option<u64> {
     (!text.is_empty()).then_some(total).and_then(whole_ms)
 }
 
-/// Also refuses what is not a number, and what no clock reaches.
+/// Rounds up. Rejects NaN, negative and implausibly large values.
 fn whole_ms(ms: f64) -> Option<u64> {
     (0.0..1e15).contains(&ms).then(|| ms.ceil() as u64)
 }
 
-/// The server's own clock where it tells it: its dates are meant by that one.
+/// The server's clock, if it sends a `Date`: its other dates are relative to that.
 fn server_now_ms(headers: &HeaderMap, now_ms: u64) -> u64 {
     let date = headers.get("date").and_then(|date| date.to_str().ok());
     date.and_then(http_date_ms).unwrap_or(now_ms)

@@ -1,4 +1,4 @@
-//! What comes next: pure decisions over the state of a loop and its plan.
+//! Decides on the next step: pure functions of a run's state and its plan.
 
 use std::collections::BTreeSet;
 
@@ -14,53 +14,40 @@ use super::watchdog;
 use crate::limits::{INTERRUPTIONS_MAX, RECOVER_CUT_SHORT_MAX};
 use crate::limits::NAMES_SHOWN;
 
-/// What comes next.
+/// The next action of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// An agent works on a task; on one of its own choice, if the plan's tasks cannot be told.
-    Implement {
-        /// The task.
-        task: Option<TaskRef>,
-    },
-    /// Checks run.
+    /// Let an agent work on a task; on one that it chooses itself, if the plan's tasks cannot be
+    /// parsed.
+    Implement { task: Option<TaskRef> },
+    /// Run the checks.
     Verify {
-        /// The task.
         task: Option<TaskRef>,
-        /// What came before.
+        /// The step before.
         after: After,
     },
-    /// What the checks found is mended without an agent, if that can be done.
+    /// Try to repair the failed checks without an agent.
     Recover {
-        /// The task.
         task: Option<TaskRef>,
-        /// What the checks came after.
+        /// The step before the failed checks.
         after: After,
     },
-    /// An agent reviews the work on a task.
-    Review {
-        /// The task.
-        task: Option<TaskRef>,
-    },
-    /// Everything agrees that the work is done.
+    /// Let an agent review the work on a task.
+    Review { task: Option<TaskRef> },
+    /// Plan, reviews and checks agree that the work is done.
     Complete,
-    /// It stops as asked; resuming goes on.
-    Pause {
-        /// Why.
-        reason: String,
-    },
-    /// A person has to decide.
-    Wait {
-        /// Why.
-        reason: String,
-    },
-    /// It cannot go on.
+    /// Stop as requested. The run can be resumed.
+    Pause { reason: String },
+    /// Wait for a person's decision.
+    Wait { reason: String },
+    /// Give up.
     Fail {
-        /// Why, as `what:detail`.
+        /// In the form `what:detail`.
         reason: String,
     },
 }
 
-/// What comes next.
+/// Decides on the next action.
 pub fn next(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
     let bounds = &request.bounds;
     if let Some((kind, count)) = state.failures.iter().find(|(_, n)| **n >= bounds.failures_max) {
@@ -82,7 +69,7 @@ pub fn next(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
     };
     let rounds = state.iterations.saturating_sub(state.iterations_seen);
     match next {
-        // What the last round did is still verified.
+        // Verifications are not limited, so that the last iteration's work is still verified.
         Next::Implement { .. } | Next::Review { .. } if rounds >= bounds.iterations_max => {
             Next::Fail { reason: format!("iteration_limit_reached:{}", bounds.iterations_max) }
         }
@@ -92,18 +79,10 @@ pub fn next(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
 
 fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) -> Next {
     let task = past.task.clone();
-    let is_open = |task: &Option<TaskRef>| match task {
-        None => true,
-        Some(task) => state.tasks.get(&task.id).is_some_and(|task| task.mark == Mark::Open),
-    };
-    let is_anew = |task: &Option<TaskRef>| {
-        let known = task.as_ref().and_then(|task| state.tasks.get(&task.id));
-        known.is_some_and(|task| task.begun.is_none())
-    };
     let (Some(Ended::With(outcome)), false) = (past.ended, is_void(past)) else {
-        // Nothing came of it, so it is done anew.
+        // The step had no result, so repeat it.
         return match (past.kind, past.after) {
-            (Kind::Implementation, _) if !is_open(&task) => pick(state, plan, request),
+            (Kind::Implementation, _) if !is_open(state, &task) => pick(state, plan, request),
             (Kind::Implementation, _) => Next::Implement { task },
             (Kind::Review, _) => Next::Review { task },
             (Kind::Verification | Kind::Recovery, after) => {
@@ -113,8 +92,11 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
     };
     let is_ok = outcome == StepOutcome::Ok;
     match (past.kind, past.after) {
-        // What the agent itself says is blocked is not done, whatever it has changed; nor is what is to be tried again.
-        (Kind::Implementation, _) if is_ok && is_open(&task) && !is_anew(&task) => {
+        // A task that the agent has marked blocked is not done, whatever it has changed; nor is one
+        // that is to be retried.
+        (Kind::Implementation, _)
+            if is_ok && is_open(state, &task) && !is_to_retry(state, &task) =>
+        {
             Next::Verify { task, after: After::Implementation }
         }
         (Kind::Verification, Some(after)) if can_recover(state, request, past) => {
@@ -126,55 +108,64 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
             Next::Review { task }
         }
         (Kind::Review, _) if is_ok => Next::Verify { task, after: After::Review },
-        // No verdict is no reason to work: the review is done again, until the watchdog or the failures end that.
+        // A review without a verdict does not send the task back: retry it until the watchdog or
+        // `failures_max` stops the run.
         (Kind::Review, _) if outcome == StepOutcome::Failed => Next::Review { task },
-        _ if !is_ok && task.is_some() && is_open(&task) => Next::Implement { task },
+        _ if !is_ok && task.is_some() && is_open(state, &task) => Next::Implement { task },
         _ => pick(state, plan, request),
     }
 }
 
-/// Whether red checks are mended without an agent: once after each step of an agent, if that was asked for. What was put off or
-/// cut short has not been tried; but that, too, has an end.
+/// Returns true if a task is open, or if the agent chooses the task.
+fn is_open(state: &PlanState, task: &Option<TaskRef>) -> bool {
+    match task {
+        None => true,
+        Some(task) => state.tasks.get(&task.id).is_some_and(|task| task.mark == Mark::Open),
+    }
+}
+
+/// Returns true if a person has asked to retry a task, and no attempt has started since.
+fn is_to_retry(state: &PlanState, task: &Option<TaskRef>) -> bool {
+    let known = task.as_ref().and_then(|task| state.tasks.get(&task.id));
+    known.is_some_and(|task| task.begun.is_none())
+}
+
+/// Returns true if failed checks may be repaired without an agent: once after each agent step, if
+/// enabled. Deferred and interrupted recoveries do not count, up to [`RECOVER_CUT_SHORT_MAX`].
 fn can_recover(state: &PlanState, request: &PlanRequest, past: &Past) -> bool {
     let is_red =
         past.kind == Kind::Verification && past.ended == Some(Ended::With(StepOutcome::Failed));
     let since = state.history.iter().rev().take_while(|past| !past.kind.is_agent());
     let recoveries: Vec<&Past> = since.filter(|past| past.kind == Kind::Recovery).collect();
-    let is_cut = |past: &&Past| past.ended == Some(Ended::Interrupted) || is_void(past);
-    request.improve.is_some()
-        && is_red
-        && recoveries.iter().all(is_cut)
-        && recoveries.len() < RECOVER_CUT_SHORT_MAX
+    let all_cut_short =
+        recoveries.iter().all(|past| past.ended == Some(Ended::Interrupted) || is_void(past));
+    request.improve.is_some() && is_red && all_cut_short && recoveries.len() < RECOVER_CUT_SHORT_MAX
 }
 
-/// Whether a step has to be done again as if it had never been.
+/// Returns true if a step was stopped and has to be repeated.
 fn is_void(past: &Past) -> bool {
     matches!(past.ended, Some(Ended::With(StepOutcome::Stopped)))
 }
 
 fn pick(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
     if let Some(reason) = &state.fallback {
-        return match state.history.is_empty() || state.looked {
-            true => Next::Implement { task: None },
-            false => Next::Wait {
+        return if state.history.is_empty() || state.looked {
+            Next::Implement { task: None }
+        } else {
+            Next::Wait {
                 reason: format!(
                     "the tasks of the plan cannot be told ({reason}), so nobody but you can say whether it is done"
                 ),
-            },
+            }
         };
     }
-    let done = |mark| match request.review {
-        true => mark == Mark::Reviewed,
-        false => matches!(mark, Mark::Implemented | Mark::Reviewed),
-    };
-    let is_over = |mark| done(mark) || matches!(mark, Mark::Failed | Mark::Blocked);
-    let ended = state.tasks.values().find(|task| task.fresh && is_over(task.mark));
+    let ended = state.tasks.values().find(|task| task.fresh && is_over(task.mark, request));
     if let Some(task) = ended.filter(|_| request.once) {
         let reason =
             format!("one task was asked for: \"{}\" is {}", task.label, mark_word(task.mark));
         return Next::Pause { reason };
     }
-    // What is implemented is finished before anything new is begun.
+    // Review implemented tasks before starting a new one.
     if request.review
         && let Some((id, _)) = state.marked(Mark::Implemented).next()
     {
@@ -192,9 +183,18 @@ fn pick(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
     }
 }
 
-/// No task is open and nothing waits for review.
+/// Returns true if nothing more is done for a task with this mark.
+fn is_over(mark: Mark, request: &PlanRequest) -> bool {
+    match mark {
+        Mark::Implemented => !request.review,
+        Mark::Reviewed | Mark::Failed | Mark::Blocked => true,
+        Mark::Open | Mark::ManualQa => false,
+    }
+}
+
+/// Decides when no task is open and nothing waits for review.
 fn at_the_end(state: &PlanState, plan: &Plan) -> Next {
-    // The journal knows of every task; a file that has lost one does not make it done.
+    // The journal knows every task. A task that is missing in the file is not done.
     let in_plan: BTreeSet<&str> = plan.tasks.iter().map(|task| task.id.as_str()).collect();
     let lost = state
         .marked(Mark::Open)
@@ -210,7 +210,7 @@ fn at_the_end(state: &PlanState, plan: &Plan) -> Next {
         let reason = format!("nothing is left to do by itself: {}", some(held.into_iter()));
         return Next::Wait { reason };
     }
-    // Nothing was changed, so there is nothing to check.
+    // An answer changes nothing, so there is nothing to check.
     if state.last().is_some_and(|past| past.is_ok() && past.flag("answered")) {
         return Next::Complete;
     }
@@ -220,7 +220,7 @@ fn at_the_end(state: &PlanState, plan: &Plan) -> Next {
     }
 }
 
-/// The first of them, for a sentence that a person reads.
+/// Joins the first few names for a message.
 pub(super) fn some(mut names: impl Iterator<Item = String>) -> String {
     let shown: Vec<String> = names.by_ref().take(NAMES_SHOWN).collect();
     match names.count() {
@@ -233,7 +233,8 @@ fn task_of(plan: &Plan, id: &document::TaskId) -> Option<TaskRef> {
     plan.task(id).map(reference)
 }
 
-/// What follows from the step that has just ended: marks, what is learnt, and what the watchdog sees.
+/// The events that follow from the step that has just ended: task marks, learnings, and actions of
+/// the watchdog.
 pub fn conclude(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
     let Some(past) = state.last() else { return Vec::new() };
     let mut out = Vec::new();
@@ -252,14 +253,14 @@ pub fn conclude(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
     let has_failed = out
         .iter()
         .any(|payload| matches!(payload, Payload::TaskMarked { mark, .. } if mark == "failed"));
-    // A task that is given up is nothing to try in other words.
+    // Don't rewrite the prompt for a task that was just marked failed.
     if !has_failed && past.is_bad() {
         out.extend(watchdog::act(state, request));
     }
     out
 }
 
-/// The commit before a task of the plan that has just been given up, if nothing else was worked on since.
+/// The commit before a task that was just marked failed, if no other task was worked on in between.
 pub fn given_up(state: &PlanState, happened: &[Payload]) -> Option<String> {
     let id = happened.iter().find_map(|payload| match payload {
         Payload::TaskMarked { task, mark, .. } if mark == mark_word(Mark::Failed) => Some(&task.id),
@@ -314,7 +315,7 @@ fn marking(
     }
 }
 
-/// Open again, or failed if its attempts are used up.
+/// Reopens a task, or marks it failed if its attempts are used up.
 fn again(
     state: &PlanState,
     request: &PlanRequest,

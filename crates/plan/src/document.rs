@@ -1,8 +1,8 @@
-//! Plan files as data: Markdown check lists that an agent works through, task after task.
+//! Plan files as data: Markdown checklists that an agent works through task by task.
 //!
-//! [`parse`] reads any text and never fails; what it cannot make sense of is a diagnostic, and if the tasks cannot be
-//! told at all, [`Plan::fallback`] says why. [`select_task`] chooses the next task, [`mark`] and [`append_note`] change
-//! one place of the file and keep every other byte. A task is named by its content, never by its line.
+//! [`parse`] accepts any text and never fails. Problems become diagnostics, and if the tasks cannot be determined at
+//! all, [`Plan::fallback`] says why. [`select_task`] chooses the next task; [`mark`] and [`append_note`] change one
+//! place of the file and preserve every other byte. A task is identified by its content, never by its line.
 //!
 //! Nothing here reads a file or runs anything: the plan loop does.
 
@@ -30,113 +30,111 @@ pub use check::check;
 pub use edit::{EditError, append_note, mark, mark_all};
 pub use select::{Choice, select_task};
 
-/// What a plan file says.
+/// A parsed plan file.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The first heading of level 1.
     pub title: Option<String>,
-    /// The headings, in file order, also those whose boxes are not the engine's business.
+    /// The headings in file order, including ignored sections.
     pub sections: Vec<Section>,
-    /// The tasks, in file order.
+    /// In file order.
     pub tasks: Vec<Task>,
-    /// Whose habits the file follows.
     pub format: Format,
-    /// Why the tasks of this plan cannot be told; then an agent has to choose itself.
+    /// The reason why the tasks cannot be determined, in which case an agent has to choose.
     pub fallback: Option<String>,
-    /// What is wrong with the file as such. [`check`] finds more.
+    /// Problems of the file itself. [`check`] finds more.
     pub diagnostics: Vec<Diagnostic>,
     source: Source,
 }
 
-/// A heading, and what it says about the tasks below it.
+/// A heading, and what it implies for the tasks below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Section {
-    /// Its level, from 1.
+    /// The heading level, starting at 1.
     pub level: u8,
-    /// Its text without priority and blockers.
+    /// The text without priority and blockers.
     pub title: String,
-    /// The number of `Phase N`.
+    /// The number in `Phase N`.
     pub phase: Option<u32>,
-    /// The section that it stands in.
+    /// The index of the enclosing section.
     pub parent: Option<usize>,
-    /// A priority for the tasks below.
+    /// The default priority of the tasks below.
     pub priority: Option<Priority>,
-    /// What the tasks below wait for.
+    /// The blockers of all tasks below.
     pub blocked_by: Vec<Blocker>,
     /// Skills for the tasks below.
     pub hints: Vec<String>,
-    /// Whether boxes below are no tasks: check lists for people, and legends.
+    /// True if boxes below are not tasks: checklists for people, and legends.
     pub ignored: bool,
-    /// How many boxes were passed over for that reason.
+    /// The number of boxes skipped for that reason.
     pub ignored_boxes: usize,
-    /// Its line, from 1.
+    /// Counted from 1.
     pub line: usize,
-    /// Where the skills are named.
+    /// The spans of the named skills.
     #[serde(skip)]
     at: Vec<(String, Span)>,
 }
 
-/// One box that is to be ticked.
+/// A task: one checkbox of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Task {
-    /// What it is called by: stays as long as its text stays.
+    /// Stable as long as the text does not change.
     pub id: TaskId,
-    /// The label that its author gave it: `T001`, `1.2`, `Task 3`.
+    /// The label given by the author: `T001`, `1.2`, `Task 3`.
     pub label: Option<String>,
-    /// What is to be done: without mark, label, priority, blockers and trailing notes; Markdown is kept.
+    /// The text without mark, label, priority, blockers and trailing notes; Markdown is kept.
     pub text: String,
-    /// Where it stands.
     pub mark: Mark,
-    /// The heading that it stands under.
+    /// The index of the section the task is in.
     pub section: Option<usize>,
-    /// The task that it is a part of.
+    /// The task this one is nested in.
     pub parent: Option<TaskId>,
-    /// Its own priority, else that of the task or section above it.
+    /// The task's own priority, else that of the task or section above it.
     pub priority: Priority,
-    /// What it waits for, besides what the tasks and sections above it wait for.
+    /// The task's own blockers; those of the tasks and sections above it apply as well.
     pub blocked_by: Vec<Blocker>,
-    /// Skills that its author names, then those of the task and the sections above it.
+    /// Skills named by the author, followed by those of the task and the sections above.
     pub hints: Vec<String>,
-    /// Parts of a specification that it names.
+    /// References to parts of a specification.
     pub spec_refs: Vec<String>,
-    /// The lines below it that belong to it and to no task within it, without their common indentation.
+    /// The lines below that belong to this task and not to a nested one, without their common indentation.
     pub details: String,
-    /// Whether its author says that it can be done beside others (`[P]`).
+    /// True if the author marked the task as parallelisable (`[P]`).
     pub parallel: bool,
-    /// The user story that it belongs to (`[US1]`).
+    /// The user story the task belongs to (`[US1]`).
     pub story: Option<String>,
-    /// Its line, from 1.
+    /// Counted from 1.
     pub line: usize,
     #[serde(skip)]
     at: Places,
 }
 
-/// Where the parts of a task are in the file.
+/// The positions of a task's parts in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Places {
-    /// The box, with its `?`.
+    /// The box, including its `?`.
     mark: Span,
-    /// Whether the box holds a mark of the legend.
+    /// True if the box holds a known mark.
     known: bool,
-    /// Whether a person has ticked a box of manual QA.
+    /// True if a person has ticked a box of manual QA.
     ticked: bool,
-    /// The box and the text behind it on its line.
+    /// The box and the rest of its line.
     head: Span,
-    /// The hints in its text that are read.
+    /// Skill hints in the text.
     hints: Vec<(String, Span)>,
-    /// What would be a hint, were it no code.
+    /// Skill names in backticks, which don't count as hints.
     coded_hints: Vec<Span>,
-    /// The references to files.
+    /// References to files.
     specs: Vec<(String, Span)>,
-    /// After the last line of its text.
+    /// Byte offset of the end of the text.
     text_end: usize,
-    /// After its last line before a task within it.
+    /// Byte offset of the end of the last line before a nested task.
     own_end: usize,
-    /// The indentation of what is nested below it.
+    /// The indentation of lines nested below the task.
     nested: String,
 }
 
-/// The name of a task: its label if no other has the same, else a digest of its text.
+/// The id of a task: its label if that is unique, else a digest of its text.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -144,12 +142,11 @@ struct Places {
 pub struct TaskId(String);
 
 impl TaskId {
-    /// A name that was typed or kept.
+    /// Creates an id from text that was typed or stored.
     pub fn new(id: impl Into<String>) -> Self {
         TaskId(id.into())
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -161,7 +158,7 @@ impl std::fmt::Display for TaskId {
     }
 }
 
-/// What the box of a task says.
+/// The mark in the checkbox of a task.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -169,20 +166,19 @@ impl std::fmt::Display for TaskId {
 pub enum Mark {
     /// `[ ]`: to be done.
     Open,
-    /// `[~]`: cannot be done now. A box with a sign that nobody knows counts as this.
+    /// `[~]`: cannot be done now; a box with an unknown character counts as this.
     Blocked,
-    /// `[x]`: done, and waits for a review.
+    /// `[x]`: done, waiting for a review.
     Implemented,
     /// `[R]`: done and reviewed.
     Reviewed,
     /// `[ ]?`: for people, never for the engine.
     ManualQa,
-    /// `[!]`: its attempts are used up; a person has to look.
+    /// `[!]`: attempts used up, a person has to look.
     Failed,
 }
 
 impl Mark {
-    /// Every mark.
     pub const ALL: [Mark; 6] = [
         Mark::Open,
         Mark::Blocked,
@@ -192,7 +188,7 @@ impl Mark {
         Mark::Failed,
     ];
 
-    /// The box as it is written.
+    /// The box as written in the file.
     pub fn symbol(self) -> &'static str {
         match self {
             Mark::Open => "[ ]",
@@ -204,7 +200,7 @@ impl Mark {
         }
     }
 
-    /// In words, after "is".
+    /// A word for use after "is".
     pub fn described(self) -> &'static str {
         match self {
             Mark::Open => "open",
@@ -216,13 +212,13 @@ impl Mark {
         }
     }
 
-    /// Whether the work is done, reviewed or not.
+    /// Returns true if the work is done, reviewed or not.
     pub fn is_done(self) -> bool {
         matches!(self, Mark::Implemented | Mark::Reviewed)
     }
 }
 
-/// How urgent a task is; the most urgent is the least.
+/// The priority of a task; the most urgent one sorts first.
 #[derive(
     Clone,
     Copy,
@@ -243,7 +239,7 @@ pub enum Priority {
     Critical,
     /// `P1`, `high`.
     High,
-    /// `P2`, `medium`, or nothing said.
+    /// `P2`, `medium`, or none given.
     #[default]
     Medium,
     /// `P3`, `low`.
@@ -251,7 +247,6 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Priority::Critical => "critical",
@@ -272,30 +267,29 @@ impl Priority {
     }
 }
 
-/// One thing that a task or section waits for.
+/// A dependency of a task or section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Blocker {
-    /// As it is written.
+    /// The text as written in the file.
     pub text: String,
-    /// What it names.
     pub on: BlockedOn,
     #[serde(skip)]
     at: Span,
 }
 
-/// What a blocker names.
+/// The target of a blocker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockedOn {
-    /// A task: waits until it is implemented or reviewed.
+    /// Blocked until the task is implemented or reviewed.
     Task(TaskId),
-    /// A section: waits until all its tasks are, those for people left out.
+    /// Blocked until all tasks of the section are, except those for people.
     Section(usize),
-    /// Nothing that is known: waits for ever.
+    /// The target is unknown, so the task is blocked forever.
     Nothing,
 }
 
-/// Whose habits a plan follows.
+/// The conventions a plan follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
@@ -305,12 +299,11 @@ pub enum Format {
     Tasks,
     /// The `tasks.md` of an OpenSpec change.
     OpenSpec,
-    /// The `tasks.md` of spec-kit. Its stories carry priorities, but its phases come in their order.
+    /// The `tasks.md` of spec-kit; its stories carry priorities, but its phases are worked through in order.
     SpecKit,
 }
 
 impl Format {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Format::Loop => "loop",
@@ -321,25 +314,25 @@ impl Format {
     }
 }
 
-/// How many tasks have each mark.
+/// The number of tasks with each mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     /// To be done.
     pub open: usize,
     /// Cannot be done now.
     pub blocked: usize,
-    /// Done, and wait for a review.
+    /// Done, waiting for a review.
     pub implemented: usize,
     /// Done and reviewed.
     pub reviewed: usize,
     /// For people.
     pub manual_qa: usize,
-    /// Their attempts are used up.
+    /// Attempts used up.
     pub failed: usize,
 }
 
 impl Progress {
-    /// Counts tasks.
+    /// Counts tasks by mark.
     pub fn of<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> Self {
         let mut progress = Progress::default();
         for task in tasks {
@@ -355,39 +348,38 @@ impl Progress {
         progress
     }
 
-    /// The tasks that are done, reviewed or not.
+    /// The number of tasks that are done, reviewed or not.
     pub fn done(self) -> usize {
         self.implemented + self.reviewed
     }
 
-    /// The tasks that the engine has to do with: all but those for people.
+    /// The number of tasks for the engine: all except those for people.
     pub fn total(self) -> usize {
         self.done() + self.open + self.blocked + self.failed
     }
 
-    /// Whether every task is done; those for people are left out.
+    /// Returns true if every task is done, except those for people.
     pub fn is_done(self) -> bool {
         self.done() == self.total()
     }
 }
 
 impl Plan {
-    /// How many tasks have each mark.
+    /// Counts the tasks by mark.
     pub fn progress(&self) -> Progress {
         Progress::of(&self.tasks)
     }
 
-    /// The task of that name.
     pub fn task(&self, id: &TaskId) -> Option<&Task> {
         self.tasks.iter().find(|task| &task.id == id)
     }
 
-    /// The tasks that are open, in file order.
+    /// The open tasks, in file order.
     pub fn open(&self) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(|task| task.mark == Mark::Open)
     }
 
-    /// The tasks that wait for a review, in file order.
+    /// The tasks waiting for a review, in file order.
     pub fn backlog(&self) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(|task| task.mark == Mark::Implemented)
     }
@@ -397,23 +389,23 @@ impl Plan {
         self.tasks.iter().filter(move |task| task.parent.as_ref() == Some(id))
     }
 
-    /// What keeps a task from being chosen, one sentence each; nothing if it could be begun.
+    /// The reasons why a task cannot be chosen, one sentence each; empty if it can be started.
     pub fn waits_for(&self, id: &TaskId) -> Vec<String> {
         select::waits_for(self, id)
     }
 
-    /// The text that the plan was read from.
+    /// The text the plan was parsed from.
     pub fn source(&self) -> &Source {
         &self.source
     }
 }
 
-/// Reads a plan. Whatever the text, there is an answer.
+/// Parses a plan. Every text gives a plan.
 pub fn parse(text: &str, path: &Utf8Path) -> Plan {
     read::read(Source::new(path, text))
 }
 
-/// Reads a plan from bytes that need not be text.
+/// Parses a plan from bytes that may not be UTF-8.
 pub fn parse_bytes(bytes: &[u8], path: &Utf8Path) -> Plan {
     match std::str::from_utf8(bytes) {
         Ok(text) => parse(text, path),

@@ -1,5 +1,5 @@
-//! The plan file in a worktree. Agents may put anything in its place, and the engine is not in their sandbox: what it reads
-//! and writes there must be there, and not where a link leads.
+//! Reading and writing the plan file in a worktree. An agent may replace it by anything, and the
+//! engine runs outside the agent's sandbox, so symbolic links are never followed.
 
 use std::io;
 
@@ -7,17 +7,17 @@ use camino::Utf8Path;
 use crate::limits::PLAN_BYTES_MAX;
 use repertoire_text::fs::{Folder, Place, PlaceError};
 
-/// The text of a plan; nothing if there is none that can be read.
+/// Reads a plan; `None` if it is missing or cannot be read.
 pub fn read(dir: &Utf8Path, plan: &Utf8Path) -> Option<String> {
     let place = Folder::open(dir).ok()?.place_without_links(plan).ok()?;
     place.read_text(PLAN_BYTES_MAX as u64).ok()
 }
 
-/// Writes a plan. Links on the way are removed: the way had none when the run began.
+/// Writes a plan. Removes symbolic links in its path: there were none when the run started.
 ///
 /// # Errors
 ///
-/// When something else is in the way, or the file cannot be written.
+/// Fails if something else is in the way, or the file cannot be written.
 pub fn write(dir: &Utf8Path, plan: &Utf8Path, text: &str) -> io::Result<()> {
     let written = Folder::open(dir).map_err(PlaceError::from).and_then(|folder| {
         let place = place_without_links(&folder, plan)?;
@@ -29,9 +29,9 @@ pub fn write(dir: &Utf8Path, plan: &Utf8Path, text: &str) -> io::Result<()> {
     })
 }
 
-/// Resolves the place of a plan, and removes the links that it meets.
+/// Resolves the location of a plan, and removes symbolic links in its path.
 fn place_without_links(folder: &Folder, plan: &Utf8Path) -> Result<Place, PlaceError> {
-    // A program may put a new link there each time; after this many the write fails.
+    // An agent's program may create a new link each time, so give up after a limit.
     for _ in 0..LINKS_REMOVED_MAX {
         match folder.place_without_links(plan) {
             Err(PlaceError::Link { link }) => folder.remove_file(&link)?,
@@ -41,7 +41,7 @@ fn place_without_links(folder: &Folder, plan: &Utf8Path) -> Result<Place, PlaceE
     folder.place_without_links(plan)
 }
 
-/// The maximum number of links that are removed on the way to a plan.
+/// Maximum number of links that are removed in the path of a plan.
 const LINKS_REMOVED_MAX: usize = 32;
 
 #[cfg(test)]

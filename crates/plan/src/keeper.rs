@@ -1,5 +1,6 @@
-//! Keeps the plan file and the journal of one mind: the journal says how far tasks are, and the file shows it. An agent may add
-//! tasks and say that its own is blocked; it cannot tick one off, and it cannot lose one. A person may do all of that.
+//! Keeps the plan file consistent with the journal. The journal decides on the marks of tasks, and
+//! the file shows them. An agent may add tasks and mark its own as blocked, but can neither tick
+//! off nor remove a task. A person may do all of that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,19 +13,19 @@ use repertoire_skill::skill::Digest;
 use super::decide::some;
 use super::state::{FINAL_TASK, PlanState, REMOVED, mark_word, reference};
 
-/// Longest note in a plan.
+/// Maximum length of a note in a plan.
 const NOTE_CHARS_MAX: usize = 200;
 
-/// A plan file that was put right.
+/// A plan file after its reconciliation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
-    /// Its text as it has to be.
+    /// The text to write.
     pub text: String,
-    /// What to record.
+    /// The events to record.
     pub events: Vec<Payload>,
 }
 
-/// The events of reading a plan for the first time in a run. Who wrote it may have ticked off what they like.
+/// The event of reading a plan for the first time in a run. Its existing marks are accepted.
 pub fn first_read(text: &str, path: &Utf8Path) -> Payload {
     let plan = document::parse(text, path);
     match &plan.fallback {
@@ -33,13 +34,13 @@ pub fn first_read(text: &str, path: &Utf8Path) -> Payload {
     }
 }
 
-/// The file with the marks that the journal has for its tasks.
+/// The text with the marks that the journal has for its tasks.
 pub fn with_marks(text: &str, path: &Utf8Path, state: &PlanState) -> String {
     let mark_of = |task: &document::Task| Some(state.tasks.get(task.id.as_str())?.mark);
     document::mark_all(text, path, mark_of)
 }
 
-/// The file with a line below each task that has just failed.
+/// The text with a note below each task that has just failed.
 pub fn with_notes(text: &str, happened: &[Payload]) -> String {
     let mut text = text.to_owned();
     for payload in happened {
@@ -62,7 +63,7 @@ fn one_line(text: &str) -> String {
     line.chars().take(NOTE_CHARS_MAX).collect()
 }
 
-/// What the commit of a plan is about.
+/// The message for the commit of a plan.
 pub fn message(happened: &[Payload]) -> String {
     let marked = happened.iter().filter_map(|payload| match payload {
         Payload::TaskMarked { task, mark, .. } => {
@@ -76,8 +77,9 @@ pub fn message(happened: &[Payload]) -> String {
     }
 }
 
-/// What becomes of the plan after an agent was at work: `before` is how the engine left it, `after` how it was found.
-/// `own` is the task that it worked on, the only one that it may call blocked.
+/// Reconciles the plan after an agent's step. `before` is the text that the engine wrote, `after`
+/// the current one. `own` is the task that the agent worked on, the only one that it may mark as
+/// blocked.
 pub fn reconcile(
     before: &str,
     after: Option<&str>,
@@ -85,17 +87,16 @@ pub fn reconcile(
     state: &PlanState,
     own: Option<&str>,
 ) -> Kept {
-    let restored = |reason: &str| Kept {
-        text: with_marks(before, path, state),
-        events: vec![Payload::PlanRestored { reason: reason.to_owned() }],
+    let Some(after) = after else {
+        return restored(before, path, state, "the plan was gone or could not be read".to_owned());
     };
-    let Some(after) = after else { return restored("the plan was gone or could not be read") };
     if after == before || state.fallback.is_some() {
         return Kept { text: after.to_owned(), events: Vec::new() };
     }
     let (old, new) = (document::parse(before, path), document::parse(after, path));
     if let Some(reason) = &new.fallback {
-        return restored(&format!("its tasks could no longer be told: {reason}"));
+        let reason = format!("its tasks could no longer be told: {reason}");
+        return restored(before, path, state, reason);
     }
     let there: BTreeMap<&document::TaskId, &document::Task> =
         new.tasks.iter().map(|task| (&task.id, task)).collect();
@@ -103,14 +104,15 @@ pub fn reconcile(
     let mut lost = old.tasks.iter().filter(|task| !is_kept(task)).peekable();
     if lost.peek().is_some() {
         let lost = some(lost.map(|task| task.text.clone()));
-        return restored(&format!("tasks were missing or asked for something else: {lost}"));
+        let reason = format!("tasks were missing or asked for something else: {lost}");
+        return restored(before, path, state, reason);
     }
     let mut events = Vec::new();
     let mut wrongly: Vec<String> = Vec::new();
     let mut added = Vec::new();
     for task in &new.tasks {
         let Some(known) = state.tasks.get(task.id.as_str()) else {
-            // What an agent adds is still to be done, whatever it says.
+            // A task that an agent adds is open, whatever its mark.
             let mark = if task.mark == Mark::ManualQa { Mark::ManualQa } else { Mark::Open };
             let mark = mark_word(mark).to_owned();
             added.push(TaskSeen { task: reference(task), mark });
@@ -137,20 +139,18 @@ pub fn reconcile(
     Kept { text: with_marks(after, path, &known), events }
 }
 
-/// What a person has changed in the plan while the run stood still: all of it counts.
+/// Accepts all changes that a person has made to the plan between steps.
 pub fn by_hand(before: &str, after: Option<&str>, path: &Utf8Path, state: &PlanState) -> Kept {
-    let untouched = |events| Kept { text: with_marks(before, path, state), events };
     let Some(after) = after else {
-        let reason = "the plan was gone or could not be read".to_owned();
-        return untouched(vec![Payload::PlanRestored { reason }]);
+        return restored(before, path, state, "the plan was gone or could not be read".to_owned());
     };
     if after == before {
-        return untouched(Vec::new());
+        return Kept { text: with_marks(before, path, state), events: Vec::new() };
     }
     let new = document::parse(after, path);
     if let Some(reason) = &new.fallback {
         let reason = format!("its tasks could no longer be told: {reason}");
-        return untouched(vec![Payload::PlanRestored { reason }]);
+        return restored(before, path, state, reason);
     }
     if state.fallback.is_some() {
         return Kept { text: after.to_owned(), events: vec![first_read(after, path)] };
@@ -162,8 +162,8 @@ pub fn by_hand(before: &str, after: Option<&str>, path: &Utf8Path, state: &PlanS
         .filter_map(|id| state.task_ref(id))
         .map(|task| Payload::TaskMarked { task, mark: REMOVED.to_owned(), reason: why() })
         .collect();
-    let is_new = |task: &&document::Task| !state.tasks.contains_key(task.id.as_str());
-    let added: Vec<TaskSeen> = new.tasks.iter().filter(is_new).map(as_seen).collect();
+    let unknown = new.tasks.iter().filter(|task| !state.tasks.contains_key(task.id.as_str()));
+    let added: Vec<TaskSeen> = unknown.map(as_seen).collect();
     if !added.is_empty() {
         events.push(Payload::PlanRead { digest: digest(after), tasks: added });
     }
@@ -176,8 +176,14 @@ pub fn by_hand(before: &str, after: Option<&str>, path: &Utf8Path, state: &PlanS
     Kept { text: after.to_owned(), events }
 }
 
-/// Whether a task still asks for all that it asked for. A label names a task whatever it says, so the words have to be the
-/// same; notes below it may be added.
+/// Discards the current text, and records why.
+fn restored(before: &str, path: &Utf8Path, state: &PlanState, reason: String) -> Kept {
+    let events = vec![Payload::PlanRestored { reason }];
+    Kept { text: with_marks(before, path, state), events }
+}
+
+/// Returns true if a task still has all of its content. The text must be the same, since the id
+/// alone does not identify the content; lines may be added below it.
 fn still_asks(old: &document::Task, new: &document::Task) -> bool {
     let lines: BTreeSet<&str> = new.details.lines().map(str::trim).collect();
     old.text == new.text && old.details.lines().all(|line| lines.contains(line.trim()))
@@ -215,7 +221,7 @@ mod tests {
         state
     }
 
-    /// What becomes of the plan when an agent that worked on its first task has left it so.
+    /// Reconciles the plan after an agent that worked on its first task.
     fn left(after: Option<&str>) -> Kept {
         let state = state();
         reconcile(PLAN, after, path(), &state, Some(&state.order[0]))

@@ -1,4 +1,5 @@
-//! What runs of a workspace learnt, kept as a file that people may read and change, and offered to later prompts.
+//! The learnings of a workspace: notes that runs add to a file, that users may edit, and that later
+//! prompts contain.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::skill::Digest;
@@ -6,7 +7,6 @@ use repertoire_text::fs;
 
 use crate::limits::{LEARNING_CHARS_MAX, LEARNINGS_BYTES_MAX};
 
-/// The learnings of a workspace.
 #[derive(Clone, Debug)]
 pub struct Learnings {
     path: Utf8PathBuf,
@@ -15,30 +15,30 @@ pub struct Learnings {
 const HEAD: &str = "# Learnings\n\nNotes that later prompts in this workspace are shown. Change or remove them as you like.\n\n";
 
 impl Learnings {
-    /// Those of a workspace, below a folder.
+    /// The learnings of a workspace, in a file beneath `folder`.
     pub fn new(folder: &Utf8Path, workspace: &str) -> Self {
         let digest = Digest::of(workspace.as_bytes()).to_string();
         let short = digest.trim_start_matches("sha256:").get(..16).unwrap_or_default().to_owned();
         Learnings { path: folder.join(short).join("LEARNINGS.md") }
     }
 
-    /// The file.
     pub fn path(&self) -> &Utf8Path {
         &self.path
     }
 
-    /// The notes, the oldest first. They only help: a file that cannot be read has none.
+    /// Reads the notes, oldest first. Empty if the file cannot be read, since notes are optional.
     pub fn read(&self) -> Vec<String> {
         let text = fs::read_text(&self.path, LEARNINGS_BYTES_MAX).unwrap_or_default();
         let notes = text.lines().filter_map(|line| line.strip_prefix("- "));
         notes.map(str::trim).filter(|note| !note.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Adds notes that are not there yet. A file that cannot be read is somebody's, and stays as it is.
+    /// Adds notes that are not in the file yet. A file that exists but cannot be read is left
+    /// alone.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn add(&self, notes: &[String]) -> std::io::Result<()> {
         let known = self.read();
         let mut text = match fs::read_text(&self.path, LEARNINGS_BYTES_MAX) {

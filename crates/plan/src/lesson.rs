@@ -1,5 +1,6 @@
-//! Which change of an agent has taught something. A pure look back at the steps of a run: one success is one lesson, and only
-//! the change between the red checks and the green ones is part of it.
+//! Finds the change of an agent from which a fix can be learnt, in the past steps of a run. Pure. A
+//! success is learnt once, and only the change between the failing and the passing checks belongs
+//! to it.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +9,19 @@ use serde_json::Value;
 
 use super::state::{After, Ended, Kind, Past};
 
-/// A change that made failures go away, as far as the journal knows.
+/// A change that resolved failures, according to the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lesson {
-    /// The signatures of the failures that were there before it.
+    /// The signatures of the failures before the change.
     pub failures: BTreeSet<String>,
-    /// The commit that the agent began on.
+    /// The commit before the agent's step.
     pub from: String,
-    /// The commit that the checks were first green on.
+    /// The commit on which the checks first passed.
     pub to: String,
 }
 
-/// What the last step proves, given that it is a verification and green. What a reviewer has yet to look at proves nothing,
-/// and what was proved once is not proved again.
+/// The lesson of the last step, which must be a passed verification. There is none if a review is
+/// still to come, or if the success was used before.
 pub fn proved(history: &[Past], review: bool) -> Option<Lesson> {
     let (last, before) = history.split_last()?;
     if !is_proof(last, review) {
@@ -34,7 +35,7 @@ pub fn proved(history: &[Past], review: bool) -> Option<Lesson> {
             (Kind::Verification, None) if past.is_ok() && past.after != last.after => {
                 to = past.began_on.clone()?;
             }
-            // Without a verdict the review is done again; the work stays as it is.
+            // A review without a verdict is repeated, and the work stays as it is.
             (Kind::Review, None) if past.ended != Some(Ended::With(StepOutcome::SentBack)) => {}
             (Kind::Verification | Kind::Recovery, Some(_)) if is_red_for(past, last) => {
                 let failures = signatures(past.result.get("failures")?)?;
@@ -46,13 +47,14 @@ pub fn proved(history: &[Past], review: bool) -> Option<Lesson> {
     None
 }
 
-/// Whether nobody looks at a task any more when this verification of it is green.
+/// Returns true if this verification is the last step of a task, so that no review follows.
 fn is_proof(past: &Past, review: bool) -> bool {
     let end = if review { After::Review } else { After::Implementation };
     past.kind == Kind::Verification && [Some(After::Everything), Some(end)].contains(&past.after)
 }
 
-/// Only the same checks can say that what they found is gone: the final ones are more than those of a task.
+/// Only the same checks can tell that a failure is gone: the final verification runs more checks
+/// than that of a task.
 fn is_red_for(red: &Past, green: &Past) -> bool {
     let is_final = |past: &Past| past.after == Some(After::Everything);
     red.is_bad() && is_final(red) == is_final(green) && (is_final(red) || red.task == green.task)
@@ -74,7 +76,8 @@ mod tests {
 
     use super::*;
 
-    /// Steps in words: the kind, what it came after, and how it ended. The last one is under way.
+    /// Steps in short form: the kind, what it came after, and how it ended. The last one is in
+    /// progress.
     fn history(words: &[&str]) -> Vec<Past> {
         let task = |id: &str| Some(TaskRef { id: id.to_owned(), label: id.to_owned() });
         let past = |(at, words): (usize, &&str)| {

@@ -1,4 +1,5 @@
-//! What is handed in when a run is given up: why, what was tried, and the one question whose answer would let it go on. Pure.
+//! The dead letter of a run that failed or waits: the reason, the attempts, and the question that a
+//! person has to answer. Pure.
 
 use crate::document::Mark;
 use repertoire_journal::event::StepOutcome;
@@ -10,8 +11,8 @@ use super::state::{Ended, Kind, PlanState};
 use repertoire_checks::recover::Class;
 use crate::limits::NAMES_SHOWN;
 
-/// The letter of a run that has failed or waits for a person; nothing for any other. The same run has the same letter, however
-/// often it is given up.
+/// The dead letter of a run that has failed or waits for a person; `None` for any other. A run has
+/// at most one, however often it stops.
 pub fn letter(run: &Run, state: &PlanState, scope: &str, by: &str) -> Option<NewLetter> {
     if !matches!(run.status, RunStatus::Failed | RunStatus::Waiting) {
         return None;
@@ -36,15 +37,12 @@ pub fn letter(run: &Run, state: &PlanState, scope: &str, by: &str) -> Option<New
     })
 }
 
-/// What the checks call permanent, and what only a person may allow.
+/// Permanent if recovery says so, or if a budget is exhausted.
 fn class(reason: &str, state: &PlanState) -> Class {
     let is_refused = state.last().is_some_and(|past| {
         past.kind == Kind::Recovery && past.ended == Some(Ended::With(StepOutcome::Stopped))
     });
-    match is_refused || reason.starts_with("budget:") {
-        true => Class::Permanent,
-        false => Class::Substantive,
-    }
+    if is_refused || reason.starts_with("budget:") { Class::Permanent } else { Class::Substantive }
 }
 
 fn question(reason: &str, class: Class, state: &PlanState) -> String {
@@ -66,7 +64,7 @@ fn question(reason: &str, class: Class, state: &PlanState) -> String {
     }
 }
 
-/// How often agents tried, and what was tried without them.
+/// A description of the attempts, by agents and by recovery.
 fn tried(state: &PlanState) -> String {
     let works = state.history.iter().filter(|past| past.kind == Kind::Implementation).count();
     let fixes = state.history.iter().filter(|past| past.kind == Kind::Recovery).flat_map(|past| {
@@ -80,9 +78,10 @@ fn tried(state: &PlanState) -> String {
         1 => "an agent worked on it once".to_owned(),
         many => format!("agents worked on it {many} times"),
     };
-    match fixes.is_empty() {
-        true => format!(" ({agents})"),
-        false => format!(" ({agents}; tried besides: {})", fixes.join(", ")),
+    if fixes.is_empty() {
+        format!(" ({agents})")
+    } else {
+        format!(" ({agents}; tried besides: {})", fixes.join(", "))
     }
 }
 

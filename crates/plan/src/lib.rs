@@ -1,8 +1,10 @@
-//! The plan driver: takes the tasks of a plan one by one, lets agents do and review them in a worktree, runs the declared
-//! checks, and calls a run complete when plan, reviews and checks agree on it, and not before.
+//! The plan driver: works through the tasks of a plan one by one, lets agents implement and review
+//! them in a worktree, and runs the declared checks. A run is complete only when plan, reviews and
+//! checks agree.
 //!
-//! What happened is in the journal, and nothing else decides: [`PlanState`] is a fold of it, [`decide::next`] is a pure
-//! function, and a worker that takes a run up after a crash goes on where the journal ends.
+//! Decisions depend on the journal alone: [`PlanState`] is a fold over its events, [`decide::next`]
+//! is a pure function, and a worker that takes over a run after a crash continues where the journal
+//! ends.
 
 pub mod codes;
 pub mod decide;

@@ -2,91 +2,92 @@
 
 use std::time::Duration;
 
-/// Largest plan file.
+/// Maximum size of a plan file.
 pub const PLAN_BYTES_MAX: usize = 1024 * 1024;
-/// Most tasks of a plan.
+/// Maximum number of tasks in a plan.
 pub const PLAN_TASKS_MAX: usize = 2_000;
-/// Longest line of a plan.
+/// Maximum length of a line of a plan.
 pub const PLAN_LINE_BYTES_MAX: usize = 16 * 1024;
-/// Most headings of a plan.
+/// Maximum number of headings in a plan.
 pub const PLAN_SECTIONS_MAX: usize = 2_000;
-/// Most things that the tasks and sections of a plan wait for, together.
+/// Maximum total number of blockers of a plan's tasks and sections.
 pub const PLAN_BLOCKERS_MAX: usize = 10_000;
-/// How deep tasks may be nested; what is deeper counts as the deepest.
+/// Maximum nesting depth of tasks; deeper tasks count as being at this depth.
 pub const PLAN_NESTING_MAX: usize = 16;
-/// Most lines of the text of one task; what follows is a detail.
+/// Maximum number of lines in a task's text; the lines after them are details.
 pub const PLAN_TEXT_LINES_MAX: usize = 100;
-/// Most skills that a task names, with those of the sections above it.
+/// Maximum number of skills a task names, including those of the sections above it.
 pub const PLAN_HINTS_MAX: usize = 32;
-/// Longest note that is written below a task.
+/// Maximum length of a note written below a task.
 pub const PLAN_NOTE_BYTES_MAX: usize = 1_000;
-/// Characters of a task's text that are too many for one iteration.
+/// Number of characters above which a task's text is too long for one iteration.
 pub const PLAN_TASK_CHARS_MAX: usize = 600;
 /// Most findings about one plan file that are reported.
 pub const PLAN_FINDINGS_MAX: usize = 200;
 
-/// Steps of a plan loop that are remembered for the watchdog.
+/// Number of past steps of a plan run that the watchdog compares.
 pub const HISTORY_MAX: usize = 64;
 
-/// Steps in a row on one task whose worker was gone before a person has to look.
+/// Consecutive interrupted steps (the worker died) on one task before the run waits for a person.
 pub const INTERRUPTIONS_MAX: u32 = 5;
 
-/// Tasks or files that one sentence names.
+/// Maximum number of tasks or files named in one sentence.
 pub const NAMES_SHOWN: usize = 10;
 
-/// Most characters of a task in the journal.
+/// Maximum number of characters of a task's label in the journal.
 pub const TASK_LABEL_CHARS_MAX: usize = 200;
 
-/// Most characters of one thing that was learnt.
+/// Maximum number of characters of one learning.
 pub const LEARNING_CHARS_MAX: usize = 600;
 
-/// Most events that are recorded at once when a plan was changed by hand.
+/// Maximum number of events recorded at once after a plan file was edited by hand.
 pub const PLAN_EVENTS_MAX: usize = 500;
 
-/// Most findings of a review that are kept.
+/// Maximum number of findings kept of a review.
 pub const FINDINGS_MAX: usize = 50;
 
-/// Most characters of one.
+/// Maximum number of characters of a finding.
 pub const FINDING_CHARS_MAX: usize = 2_000;
 
-/// Reasons for a skill that are recorded.
+/// Maximum number of reasons recorded for a selected skill.
 pub const REASONS_SHOWN: usize = 3;
 
-/// Most characters of notes in a prompt.
+/// Maximum number of characters of notes in a prompt.
 pub const NOTES_CHARS_MAX: usize = 12_000;
 
-/// Most characters of a difference in a prompt.
+/// Maximum number of characters of a diff in a prompt.
 pub const DIFF_CHARS_MAX: usize = 40_000;
 
-/// Learnings that a prompt shows.
+/// Maximum number of learnings in a prompt.
 pub const LEARNINGS_SHOWN: usize = 20;
 
-/// How often a worker looks for what people want of a run.
+/// Interval at which a worker polls for requests to pause, stop or change a run.
 pub const WISH_POLL: Duration = Duration::from_secs(1);
 
-/// Largest log of one step of an agent.
+/// Maximum size of the log of one agent step.
 pub const STEP_LOG_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Largest file of learnings.
+/// Maximum size of the file of learnings.
 pub const LEARNINGS_BYTES_MAX: u64 = 256 * 1024;
 
-/// Most of a difference that is kept with a run.
+/// Maximum number of bytes of the diff stored with a run.
 pub const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How long to wait for an allowance when nobody says until when.
+/// Default deferral of a run after a rate limit that names no reset time.
 pub const DEFERRAL: Duration = Duration::from_secs(15 * 60);
 
-/// How long the output of a step may be in the journal.
+/// Maximum number of characters of a step's output in the journal.
 pub const RESULT_CHARS_MAX: usize = 4_000;
 
-/// Fixes that an agent is told of.
+/// Maximum number of remembered fixes in a prompt.
 pub const OFFERS_SHOWN: usize = 3;
 
-/// Most characters of one of them.
+/// Maximum number of characters of such a fix.
 pub const OFFER_CHARS_MAX: usize = 3_000;
 
-/// Largest file that lines around an error are taken from.
+/// Maximum size of a file from which the lines around an error are read.
 pub const CONTEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Recoveries after one step of an agent that were put off or cut short, before it is asked again all the same.
+/// Number of deferred or interrupted recoveries after one agent step before the agent runs again
+/// regardless.
 pub const RECOVER_CUT_SHORT_MAX: usize = 3;

@@ -1,15 +1,15 @@
-//! Where plans are, if nobody says.
+//! Default locations of plan files.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-/// Files that are a plan by their name, in the order in which they are looked for.
+/// File names of plans, in search order.
 pub const NAMES: [&str; 4] = ["PLAN.md", "plan.md", "TASKS.md", "tasks.md"];
-/// Folders whose folders may each have a `tasks.md`.
+/// Folders whose subfolders may each contain a `tasks.md`.
 pub const FOLDERS: [&str; 2] = ["specs", "openspec/changes"];
-/// Most folders that are looked into.
+/// Maximum number of subfolders that are searched.
 const FOLDERS_MAX: usize = 1_000;
 
-/// The folders of a folder that have a `tasks.md`, sorted. Finished changes are archived, and no plans.
+/// The subfolders that contain a `tasks.md`, sorted. Skips `archive`, which holds finished changes.
 pub fn tasks_below(dir: &Utf8Path) -> Vec<String> {
     let Ok(entries) = dir.read_dir_utf8() else { return Vec::new() };
     let names = entries.take(FOLDERS_MAX).flatten().map(|entry| entry.file_name().to_owned());
@@ -20,7 +20,7 @@ pub fn tasks_below(dir: &Utf8Path) -> Vec<String> {
     names
 }
 
-/// All plans of a project, as paths below it, in the order in which they are looked for.
+/// All plans of a project, as relative paths in search order.
 pub fn all(project: &Utf8Path) -> Vec<Utf8PathBuf> {
     let named = NAMES.iter().map(Utf8PathBuf::from).filter(|path| project.join(path).is_file());
     let in_folders = FOLDERS.iter().flat_map(|folder| {

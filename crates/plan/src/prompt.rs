@@ -1,4 +1,4 @@
-//! What agents are told, in the order of the loop that this grew from: files, notes, instructions, the task, skills.
+//! The prompts of agents: files, notes, instructions, task and skills, in this order.
 
 use crate::document::{Plan, Task};
 use repertoire_journal::event::TaskRef;
@@ -9,29 +9,27 @@ use super::skills::Chosen;
 use super::state::{FINAL_TASK, PlanState};
 use crate::limits::{DIFF_CHARS_MAX, LEARNINGS_SHOWN, NOTES_CHARS_MAX};
 
-/// A task as an agent is given it.
+/// A task as it appears in a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assignment {
-    /// Its id; nothing if the agent chooses.
+    /// `None` if the agent chooses the task.
     pub id: Option<String>,
-    /// Its words.
     pub label: String,
-    /// The lines below it.
+    /// The lines below the task.
     pub details: String,
-    /// The heading that it stands under.
+    /// The heading above the task.
     pub section: Option<String>,
-    /// What of the specification it is about.
+    /// The parts of the specification that the task refers to.
     pub spec_refs: Vec<String>,
-    /// Skills that it names.
+    /// Skills that the task names.
     pub hints: Vec<String>,
-    /// Which attempt, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// How many there are.
     pub attempts_max: u32,
 }
 
 impl Assignment {
-    /// A task of the plan, or the one that is in no plan.
+    /// A task of the plan, or one that is not in the plan, such as the final checks.
     pub fn new(
         plan: &Plan,
         state: &PlanState,
@@ -51,7 +49,7 @@ impl Assignment {
         out
     }
 
-    /// A task as the plan has it.
+    /// A task of the plan.
     pub fn of(plan: &Plan, task: &Task) -> Self {
         let section = task.section.and_then(|at| plan.sections.get(at));
         Assignment {
@@ -66,36 +64,35 @@ impl Assignment {
         }
     }
 
-    /// Everything that says what it is about.
+    /// The full text of the task, for selecting skills.
     pub fn words(&self) -> String {
         let parts = [self.label.as_str(), self.details.as_str()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// What a prompt says besides the task.
+/// The parts of a prompt besides the task.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// What the watchdog says first.
+    /// The watchdog's text, which comes first.
     pub rewrite: Option<String>,
-    /// What the step before said.
+    /// The notes of the previous step.
     pub notes: Option<String>,
-    /// What people said.
+    /// People's notes.
     pub steering: Vec<String>,
-    /// What was learnt, the oldest first.
+    /// Oldest first.
     pub learnings: Vec<String>,
-    /// Whether `LEARNINGS.md` is there.
+    /// True if the folder has a `LEARNINGS.md`.
     pub has_learnings_file: bool,
-    /// Whether the last step on this was cut short.
+    /// True if the last step was interrupted.
     pub interrupted: bool,
-    /// What has to be green in the end, by name and command.
+    /// Names and commands of the checks that have to pass.
     pub checks: Vec<(String, String)>,
-    /// Skills.
     pub skills: Chosen,
 }
 
 impl Surroundings {
-    /// What the loop knows.
+    /// Collects the context from the state of a run.
     pub fn of(state: &PlanState, request: &PlanRequest, skills: Chosen) -> Self {
         let interrupted =
             state.last().is_some_and(|past| past.ended == Some(super::state::Ended::Interrupted));
@@ -113,16 +110,16 @@ impl Surroundings {
     }
 }
 
-/// What a reviewer looks at.
+/// The commits that a reviewer looks at.
 #[derive(Clone, Debug, Default)]
 pub struct Range {
     /// The commit before the work.
     pub base: String,
-    /// The commit with it.
+    /// The commit with the work.
     pub head: String,
-    /// The difference, as far as it fits.
+    /// The diff, up to a limit.
     pub diff: String,
-    /// Whether it is all.
+    /// True if the diff is incomplete.
     pub is_cut: bool,
 }
 
@@ -194,7 +191,7 @@ pub fn review(
     joined(parts)
 }
 
-/// Joins the parts of a prompt, without invisible characters.
+/// Joins the parts of a prompt and removes invisible characters.
 fn joined(parts: Vec<String>) -> String {
     let mut out = parts.join("\n\n");
     out.push('\n');
@@ -206,13 +203,14 @@ fn joined(parts: Vec<String>) -> String {
     }
 }
 
-/// What was seen of the loop so far comes before everything else.
+/// The first parts of a prompt: the watchdog's text, files, notes and learnings.
 fn opening(request: &PlanRequest, around: &Surroundings) -> Vec<String> {
     let mut parts: Vec<String> = around.rewrite.clone().into_iter().collect();
     let plan = request.asked.is_none().then_some(&request.plan);
     let files = request.specs.iter().chain(plan).chain(&request.context);
     let mut references: Vec<String> = files.map(|path| format!("@{path}")).collect();
-    // Where somebody asked, the folder may be a stranger's, and so may the file.
+    // A requested task may run in an outside contributor's checkout, whose `LEARNINGS.md` is
+    // untrusted.
     if around.has_learnings_file && request.asked.is_none() {
         references.push("@LEARNINGS.md".to_owned());
     }
@@ -307,9 +305,10 @@ fn changes(range: &Range) -> String {
         range.diff.chars().count() > DIFF_CHARS_MAX,
     );
     let fence = "`".repeat(longest_run(&diff).max(2) + 1);
-    let more = match range.is_cut || longer {
-        true => format!("\n\nThis is not all of it; `git diff {base}..{head}` is."),
-        false => String::new(),
+    let more = if range.is_cut || longer {
+        format!("\n\nThis is not all of it; `git diff {base}..{head}` is.")
+    } else {
+        String::new()
     };
     format!(
         "# What to review\n\nThe commits {base}..{head}:\n\n{fence}diff\n{}\n{fence}{more}",
@@ -325,7 +324,7 @@ fn skills(around: &Surroundings) -> Vec<String> {
         .collect()
 }
 
-/// The longest run of backticks, so that a fence can be longer.
+/// The longest sequence of backticks, so that a fence can be longer.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

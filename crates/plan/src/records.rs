@@ -1,4 +1,4 @@
-//! What a run leaves behind for people: prompts, what agents did, and reports, in a folder of its own.
+//! The files that a run leaves for people: prompts, logs and reports, in one folder per run.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,10 +19,10 @@ pub struct Records {
     dir: Utf8PathBuf,
 }
 
-/// What an agent did in a step, line by line.
+/// The log of an agent's step: one JSON event per line.
 pub struct StepLog {
     file: Mutex<Option<Writer>>,
-    /// When an allowance is filled again, if the agent said so.
+    /// The time at which the agent's rate limit resets, if it reported one.
     until_ms: Mutex<Option<u64>>,
 }
 
@@ -32,42 +32,41 @@ struct Writer {
 }
 
 impl Records {
-    /// The folder of a run below `runs`; it is made if it is not there.
+    /// Opens the folder of a run beneath `runs`, and creates it if needed.
     ///
     /// # Errors
     ///
-    /// When it cannot be made.
+    /// Fails if the folder cannot be created.
     pub fn open(runs: &Utf8Path, run: &str) -> std::io::Result<Self> {
         let dir = runs.join(run);
         make_private_dir(&dir)?;
         Ok(Records { dir })
     }
 
-    /// Where it is.
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }
 
-    /// Keeps a text under a name, and gives the name back.
+    /// Writes a file and returns its name.
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// Fails if the file cannot be written.
     pub fn keep(&self, name: &str, text: &str) -> std::io::Result<String> {
         fs::write_atomic(&self.dir.join(name), text.as_bytes())?;
         Ok(name.to_owned())
     }
 
-    /// A text that was kept under a name.
+    /// Reads a file.
     pub fn read(&self, name: &str, bytes_max: u64) -> Option<String> {
         fs::read_text(&self.dir.join(name), bytes_max).ok()
     }
 
-    /// The log of a step.
+    /// Opens the log of a step.
     ///
     /// # Errors
     ///
-    /// When it cannot be opened.
+    /// Fails if the file cannot be opened.
     pub fn log(&self, step: u32, kind: &str) -> std::io::Result<Arc<StepLog>> {
         let path = self.dir.join(format!("{step:03}-{kind}.jsonl"));
         let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
@@ -78,13 +77,13 @@ impl Records {
 }
 
 impl StepLog {
-    /// Where events go.
+    /// A sink that writes events to the log.
     pub fn sink(self: &Arc<Self>) -> Sink {
         let log = self.clone();
         Arc::new(move |event: &Event| log.add(event))
     }
 
-    /// When an allowance is filled again, if the agent said so.
+    /// The time at which the agent's rate limit resets, if it reported one.
     pub fn until_ms(&self) -> Option<u64> {
         *self.until_ms.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,7 +97,7 @@ impl StepLog {
         let Ok(mut line) = serde_json::to_vec(event) else { return };
         line.push(b'\n');
         writer.bytes += line.len() as u64;
-        // A full disk ends the log, not the work; a log that has no end is cut where it says so.
+        // A full disk ends the log, not the step. A log that exceeds its limit ends with a marker.
         let is_over = writer.bytes > STEP_LOG_BYTES_MAX;
         if is_over {
             line = b"{\"type\":\"cut\",\"message\":\"the log is full\"}\n".to_vec();
@@ -109,7 +108,7 @@ impl StepLog {
     }
 }
 
-/// A run and its steps as JSON, for programs.
+/// A summary of a run and its steps as JSON.
 pub fn summary(run: &Run, steps: &[Step]) -> String {
     let count = |kind: &str| steps.iter().filter(|step| step.kind == kind).count();
     let value = json!({
@@ -131,7 +130,7 @@ pub fn summary(run: &Run, steps: &[Step]) -> String {
     format!("{value:#}\n")
 }
 
-/// Steps as a table, for spreadsheets.
+/// The steps as tab-separated values.
 pub fn table(steps: &[Step]) -> String {
     let mut out = String::from(
         "step\tkind\ttask\tattempt\titeration\toutcome\ttime_ms\ttokens\tcost_usd\thead\treason\n",
@@ -160,7 +159,7 @@ pub fn table(steps: &[Step]) -> String {
     out
 }
 
-/// What happened and what it cost, for people.
+/// A report on what happened and what it cost, in Markdown.
 pub fn post_mortem(run: &Run, steps: &[Step], learnings: &[String]) -> String {
     let mut out = format!("# {}\n\n", run.name);
     let reason = run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -236,7 +235,7 @@ fn minutes(ms: u64) -> String {
     }
 }
 
-/// One line, and no cell of a table more.
+/// The text on one line, without table separators.
 fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

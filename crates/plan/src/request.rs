@@ -1,4 +1,4 @@
-//! What a plan loop is asked for. It is kept with the run, so any worker can take it up.
+//! The request of a plan run. Stored with the run, so that any worker can drive it.
 
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
@@ -6,56 +6,52 @@ use serde::{Deserialize, Serialize};
 use repertoire_checks::declared::Check;
 use crate::limits::TASK_LABEL_CHARS_MAX as TITLE_CHARS_MAX;
 
-/// The word for runs of this driver.
+/// The kind of this driver's runs in the journal.
 pub const KIND: &str = "plan";
 
-/// What a plan loop is asked for.
+/// The request of a plan run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanRequest {
-    /// The plan, below the workspace. Empty for a task that is in no file.
+    /// The plan file, relative to the workspace. Empty for a task without a file.
     pub plan: Utf8PathBuf,
-    /// The task, if it is in no file.
+    /// The task, if it is not in a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
-    /// What the plan is for: files that prompts refer to, below the workspace.
+    /// Specifications that prompts refer to, relative to the workspace.
     pub specs: Vec<Utf8PathBuf>,
     /// Other files that prompts refer to.
     pub context: Vec<Utf8PathBuf>,
-    /// Words that replace the usual instructions; `SPEC_PATH` and `PLAN_PATH` in them are filled in.
+    /// Replaces the default instructions. `SPEC_PATH` and `PLAN_PATH` are substituted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Who does the work.
     pub implementer: Hand,
-    /// Who reviews it.
     pub reviewer: Hand,
-    /// Whether work is reviewed before it counts.
+    /// True if work has to be reviewed.
     pub review: bool,
-    /// What has to hold after every change.
+    /// The checks that have to pass after every change.
     pub checks: Vec<Check>,
-    /// What has to hold besides before the run is complete.
+    /// Additional checks that have to pass before the run is complete.
     pub final_checks: Vec<Check>,
-    /// The branch to begin on; the current one if absent.
+    /// The branch to start from; the current one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_branch: Option<String>,
-    /// What the branch of a run begins with.
+    /// The prefix of the run's branch.
     pub branch_prefix: String,
-    /// Whether to begin although the checkout has changes, which stay behind.
+    /// True to start even if the checkout has changes, which the worktree will lack.
     pub allow_dirty: bool,
-    /// Files that git does not know and the worktree needs, as globs.
+    /// Globs of ignored files to copy into the worktree.
     pub copy: Vec<String>,
-    /// A command that makes a new worktree ready.
+    /// A command that sets up a new worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
-    /// Where the work goes in the end.
+    /// The delivery of the finished work.
     pub ending: EndingWord,
-    /// Whether to stop after one task.
+    /// True to stop after one task.
     pub once: bool,
-    /// How often and how long.
     pub bounds: Bounds,
-    /// How skills are chosen.
     pub skills: SkillRules,
-    /// How red checks are mended before an agent is asked, if at all.
+    /// Settings for recovery before an agent is asked; `None` to disable it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub improve: Option<Improve>,
 }
@@ -87,28 +83,28 @@ impl Default for PlanRequest {
     }
 }
 
-/// A task that is in no file: somebody asked for it.
+/// A task that is not in a file, such as a request in a comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Asked {
-    /// The task in a line.
+    /// The task in one line.
     pub title: String,
-    /// All that agents are told of it.
+    /// The full text for agents.
     pub words: String,
-    /// What it is about, for choosing skills; its words, if it is empty.
+    /// The text for selecting skills; `words` if empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub topic: String,
-    /// Whether an answer will do, without a change.
+    /// True if an answer without a change is enough.
     pub answer: bool,
 }
 
 impl Asked {
-    /// What says what it is about.
+    /// The text for selecting skills.
     pub fn about(&self) -> &String {
         if self.topic.is_empty() { &self.words } else { &self.topic }
     }
 
-    /// The plan that has this task and no other. Whatever the title says, it stays one line and one task.
+    /// A plan with this task only. The title is reduced to one line, so that it stays one task.
     pub fn plan(&self) -> String {
         let (title, _) = repertoire_text::invisible::removed(&self.title);
         let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -117,47 +113,47 @@ impl Asked {
     }
 }
 
-/// Who executes a step.
+/// The agent that executes a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hand {
-    /// The agent; `default` if absent.
+    /// `default` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The backend, as `--backend` takes it; our own loop if absent.
+    /// The backend as in `--backend`; the built-in loop if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
-    /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it may do: `read-only`, `accept-edits` or `full`.
+    /// The permissions: `read-only`, `accept-edits` or `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// What it is told before everything else, in place of the agent's own words.
+    /// Replaces the agent's own system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// The tools that it has; all if absent.
+    /// The available tools; all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Whether instruction files of the folder that it works in are nothing to it, where it can be told.
+    /// True to ignore instruction files of the project, if the backend supports that.
     pub ignore_project_rules: bool,
-    /// What is allowed besides.
+    /// Additional allow rules.
     pub allow: Vec<String>,
-    /// What is forbidden besides.
+    /// Additional deny rules.
     pub deny: Vec<String>,
 }
 
-/// How red checks are mended before an agent is asked.
+/// Settings for recovery before an agent is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Improve {
-    /// The repository that failures and fixes are remembered for.
+    /// The name of the repository whose memory is used.
     pub scope: String,
-    /// Attempts to mend one failure.
+    /// Maximum number of attempts per failure.
     pub attempts_max: u32,
-    /// Whether what mends may reach the network, to install what a lock file names.
+    /// True if fixes may use the network, for instance to install from a lock file.
     pub network: bool,
-    /// Whether a run that is given up becomes a dead letter. Who hands in what the run was for needs none of the run itself.
+    /// True if a failed run becomes a dead letter. Callers that create a dead letter for their own
+    /// task disable this.
     pub letters: bool,
 }
 
@@ -167,23 +163,23 @@ impl Default for Improve {
     }
 }
 
-/// Where the work goes in the end.
+/// The delivery of the finished work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndingWord {
-    /// It stays in its worktree, on its branch.
+    /// The work stays on its branch, in its worktree.
     #[default]
     Keep,
-    /// It is merged into the branch that it began on.
+    /// The branch is merged into its base branch.
     Merge,
-    /// It is merged as one commit.
+    /// The branch is merged as one commit.
     Squash,
-    /// Its branch stays and the worktree goes: ready for a pull request.
+    /// Another branch without the prefix is created at the same commit, ready for a pull request.
     Branch,
 }
 
 impl EndingWord {
-    /// The word for it.
+    /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
             EndingWord::Keep => "keep",
@@ -193,7 +189,7 @@ impl EndingWord {
         }
     }
 
-    /// The ending of a word.
+    /// Parses a serialised name.
     pub fn from_word(word: &str) -> Option<Self> {
         [EndingWord::Keep, EndingWord::Merge, EndingWord::Squash, EndingWord::Branch]
             .into_iter()
@@ -201,21 +197,20 @@ impl EndingWord {
     }
 }
 
-/// How often and how long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bounds {
-    /// Attempts at a task before it is marked failed.
+    /// Attempts before a task is marked failed.
     pub attempts_max: u32,
-    /// Failed steps in a row before the run fails.
+    /// Consecutive failed steps of one kind before the run fails.
     pub failures_max: u32,
-    /// Implementations and reviews of a run.
+    /// Maximum number of implementations and reviews.
     pub iterations_max: u32,
-    /// Times that the watchdog may put other words before a prompt.
+    /// Maximum number of prompt rewrites by the watchdog.
     pub rewrites_max: u32,
-    /// Longest time of one step of an agent.
+    /// Timeout of an agent's step.
     pub step_ms_max: u64,
-    /// Checks that run at once.
+    /// Maximum number of concurrent checks.
     pub checks_at_once: u32,
 }
 
@@ -232,23 +227,22 @@ impl Default for Bounds {
     }
 }
 
-/// How skills are chosen for a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SkillRules {
-    /// Whether there are any.
+    /// True if prompts contain skills at all.
     pub enabled: bool,
-    /// Whether skills are chosen that nobody named.
+    /// True to select matching skills in addition to named ones.
     pub chosen: bool,
-    /// Most of them for an implementation.
+    /// Maximum number of skills for an implementation.
     pub impl_max: usize,
-    /// Most of them for a review.
+    /// Maximum number of skills for a review.
     pub review_max: usize,
-    /// Most characters of each.
+    /// Maximum number of characters per skill.
     pub body_chars_max: usize,
-    /// Whether `references/` are loaded with them.
+    /// True to load `references/` as well.
     pub references: bool,
-    /// Most skills that a prompt lists by name; those that fit best come first.
+    /// Maximum number of skills listed by name in a prompt, best matches first.
     pub listed_max: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Drives one run: from taking it up to where it stops.
+//! Drives one run, from claiming it until it stops.
 
 use std::sync::Arc;
 
@@ -39,57 +39,52 @@ mod told;
 
 pub use preview::Preview;
 
-/// Who does the work of runs: puts together what a run needs in its workspace.
+/// Provides the agents and tools for runs.
 pub trait Crew: Send + Sync {
-    /// What a run is worked on with.
+    /// Sets up the agents for a run in its workspace.
     ///
     /// # Errors
     ///
-    /// What is missing, for people.
+    /// A message for the user about what is missing.
     fn station(&self, workspace: &Utf8Path, request: &PlanRequest) -> Result<Station, String>;
 }
 
-/// What a run is worked on with.
+/// The agents and tools that a run works with.
 #[derive(Clone)]
 pub struct Station {
     /// Skills, tools and models of the workspace.
     pub system: System,
-    /// How an implementer is run.
+    /// The options for implementers.
     pub implementer: RunOptions,
-    /// How a reviewer is run.
+    /// The options for reviewers.
     pub reviewer: RunOptions,
     /// The environment of git and of checks.
     pub environment: Vec<(String, String)>,
 }
 
 impl Station {
-    /// git in a folder, confined as the programs of the workspace are.
+    /// Git in a folder, confined by the sandbox of the workspace.
     pub(crate) fn git(&self, dir: &Utf8Path) -> Git {
         Git::new(dir, self.environment.clone(), self.system.sandbox().clone())
     }
 }
 
-/// Where runs keep what they need.
+/// The folders in which runs store their files.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// Worktrees.
     pub worktrees: Utf8PathBuf,
-    /// Prompts, logs and reports, a folder for each run.
+    /// Prompts, logs and reports, in one folder per run.
     pub runs: Utf8PathBuf,
-    /// What was learnt, a file for each workspace.
+    /// Learnings, in one file per workspace.
     pub learnings: Utf8PathBuf,
 }
 
-/// Drives runs.
 #[derive(Clone)]
 pub struct Runner {
-    /// Where everything is recorded.
     pub journal: Journal,
-    /// Who does the work.
     pub crew: Arc<dyn Crew>,
-    /// Where runs keep what they need.
     pub places: Places,
-    /// Who is told what agents do, besides the logs.
+    /// An additional listener for agent events.
     pub on_agent_event: Option<repertoire_agent::event::Sink>,
 }
 
@@ -99,19 +94,19 @@ impl std::fmt::Debug for Runner {
     }
 }
 
-/// Why a run was let go without an end.
+/// The reason why a run was released before its end.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// Somebody else has it.
+    /// Another worker has the run.
     #[error("the run was lost to another worker: {0}")]
     Lost(String),
-    /// The journal cannot be written.
+    /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What it needs on disk cannot be had; the run was stopped for a person.
+    /// The run needs a person: something on disk is missing or wrong.
     #[error("{0}")]
     Stopped(String),
-    /// The program itself failed. Another worker takes the run up when its lease has run out.
+    /// The worker panicked. Another worker claims the run when the lease expires.
     #[error("the worker crashed: {0}")]
     Crashed(String),
 }
@@ -147,11 +142,12 @@ impl From<std::io::Error> for DriveError {
 }
 
 impl Runner {
-    /// Drives a run that was claimed until it ends, waits, pauses, or `shutdown` asks to let go of it.
+    /// Drives a claimed run until it ends, waits, pauses, or is released because of `shutdown`.
     ///
     /// # Errors
     ///
-    /// When it was lost to another worker, or the journal cannot be written. The journal knows how far it came.
+    /// Fails if the run was lost to another worker, or the journal cannot be written. The journal
+    /// contains the progress so far.
     pub async fn drive(
         &self,
         claimed: Claimed,
@@ -170,7 +166,7 @@ impl Runner {
                 return Ok(run);
             }
         };
-        // What a person has to mend is no failure of the work.
+        // A problem that a person has to fix makes the run wait, not fail.
         let choices = ["put that right, then resume it", "cancel it"].map(str::to_owned).to_vec();
         let waiting = Payload::RunWaiting { reason: stopped, choices };
         let mut payloads = Vec::new();
@@ -253,16 +249,16 @@ fn how(how: &How) -> String {
     }
 }
 
-/// The name of a branch without what the branches of runs begin with.
+/// The name of a branch without the prefix of run branches.
 fn plain_name(branch: &str) -> String {
     branch.rsplit('/').next().unwrap_or(branch).to_owned()
 }
 
-/// Brings the work of a run where it should go, and says where that is.
+/// Delivers the work of a run as requested, and returns the event to record.
 ///
 /// # Errors
 ///
-/// When it cannot be merged. Nothing has changed then.
+/// Fails if it cannot be merged. Nothing has changed then.
 pub async fn deliver(
     worktrees: &Worktrees,
     worktree: &Worktree,
@@ -291,7 +287,6 @@ pub async fn deliver(
     })
 }
 
-/// All events of a run.
 pub(super) async fn all_events(journal: &Journal, run: &Run) -> Result<Vec<Event>, JournalError> {
     let mut events: Vec<Event> = Vec::new();
     loop {
@@ -305,16 +300,16 @@ pub(super) async fn all_events(journal: &Journal, run: &Run) -> Result<Vec<Event
     }
 }
 
-/// Events that are read at once.
+/// Page size for reading events.
 const EVENTS_AT_ONCE: u32 = 1_000;
 
 /// A run that is being driven.
 struct Session<'a> {
     runner: &'a Runner,
     lease: &'a Lease,
-    /// Ends the step that is at work.
+    /// Cancels the current step.
     work: &'a CancellationToken,
-    /// Lets go of the run.
+    /// Requests the release of the run.
     shutdown: &'a CancellationToken,
     pulse: &'a Pulse,
     run: Run,
@@ -326,16 +321,16 @@ struct Session<'a> {
     git: Git,
     records: Records,
     learnings: Learnings,
-    /// The plan as the engine left it.
+    /// The plan as the engine last wrote it.
     plan_text: String,
-    /// What the checks said last, if they are red.
+    /// The last results of the checks, if they failed.
     red: Option<declared::Verdict>,
-    /// Fixes that were tried since this worker has the run.
+    /// Fixes tried since this worker claimed the run.
     tried: Tried,
 }
 
 impl Session<'_> {
-    /// Records what happened: in the journal first, and in memory when it is there.
+    /// Records events: first in the journal, then in the state.
     async fn append(&mut self, payloads: Vec<Payload>) -> Result<(), DriveError> {
         let learnt = payloads.iter().filter_map(|payload| match payload {
             Payload::Learned { note, .. } => Some(note.clone()),
@@ -344,7 +339,7 @@ impl Session<'_> {
         let learnt: Vec<String> = learnt.collect();
         let seen = self.run.seq;
         self.run = self.stored(payloads).await.map_err(lost)?;
-        // What people said in the meantime stands before it.
+        // Also applies events that people added in the meantime, which come first.
         self.hear(seen).await?;
         if !learnt.is_empty() {
             self.learnings.add(&learnt)?;
@@ -352,19 +347,17 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What is remembered of a step must not keep the step itself from being recorded: it would be refused each time that the
-    /// run is taken up.
+    /// Appends events to the journal. If it refuses them because of memory events, retries without
+    /// these: otherwise the step could never be recorded, and every worker would fail in the same
+    /// way.
     async fn stored(&self, mut payloads: Vec<Payload>) -> Result<Run, JournalError> {
         let journal = &self.runner.journal;
-        let is_memory = |payload: &Payload| {
-            matches!(payload, Payload::FailureSeen { .. } | Payload::FixTried { .. })
-        };
         let whole = journal.append(self.lease, payloads.clone()).await;
         match whole {
             Err(error @ (JournalError::TooLarge { .. } | JournalError::Refused { .. }))
-                if payloads.iter().any(is_memory) =>
+                if payloads.iter().any(is_memory_event) =>
             {
-                payloads.retain(|payload| !is_memory(payload));
+                payloads.retain(|payload| !is_memory_event(payload));
                 let data = json!({ "reason": error.to_string() });
                 payloads.insert(0, Payload::Note { name: "not_remembered".to_owned(), data });
                 journal.append(self.lease, payloads).await
@@ -373,7 +366,8 @@ impl Session<'_> {
         }
     }
 
-    /// A worker that stood still while an agent worked may have lost the run; the branch is then not its own to write.
+    /// Confirms the lease before writing to the branch: a worker that was suspended while an agent
+    /// worked may have lost the run.
     async fn check_lease(&self) -> Result<(), DriveError> {
         self.runner.journal.heartbeat(self.lease).await.map(drop).map_err(lost)
     }
@@ -413,7 +407,7 @@ impl Session<'_> {
         self.keep_plan(&[]).await
     }
 
-    /// What a new worktree needs that is not in the repository.
+    /// Sets up a new worktree: copies files and runs the setup command.
     async fn set_up(&mut self) -> Result<(), DriveError> {
         let check = self.request.setup.as_ref().map(|command| Check::new("setup", command));
         let setup = WorktreeSetup { copy: self.request.copy.clone(), check };
@@ -422,14 +416,14 @@ impl Session<'_> {
             set_up_worktree(&self.worktrees, &mut self.worktree, &setup, &place, self.work, &|_| {})
                 .await?;
         match done.verdict.filter(|verdict| !verdict.green) {
-            // It was not the command that failed, and it is run again by whoever comes next.
+            // The setup was cancelled, not failed. The next worker runs it again.
             _ if self.work.is_cancelled() => Ok(()),
             Some(verdict) => Err(DriveError::Stopped(declared::setup_failure(&verdict))),
             None => Ok(()),
         }
     }
 
-    /// Where checks run. What an agent of its own is given to reach its model is not for them.
+    /// The workplace of checks. Does not contain variables that give an agent access to its model.
     fn workplace(&self) -> Workplace {
         let mut place = self.station.system.workplace_of(self.run.id.as_str());
         place.environment = self.station.environment.clone();
@@ -441,7 +435,7 @@ impl Session<'_> {
         document::parse(&self.plan_text, &self.request.plan)
     }
 
-    /// Step after step, until there is none.
+    /// Runs step after step until the run stops.
     async fn go(&mut self) -> Result<(), DriveError> {
         loop {
             match self.pulse.stop() {
@@ -490,7 +484,7 @@ impl Session<'_> {
         }
     }
 
-    /// What is in the journal after an event, but not yet here.
+    /// Applies the events after `seen` that other processes have recorded.
     async fn hear(&mut self, mut seen: u64) -> Result<(), DriveError> {
         while seen < self.run.seq {
             let missed = self.runner.journal.events(&self.run.id, seen, EVENTS_AT_ONCE).await?;
@@ -501,7 +495,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A limit in money that cannot be kept, because not everything has a price. Who resumes accepts that.
+    /// The reason to wait if a cost limit cannot be enforced, because some usage has no price.
+    /// Resuming the run accepts that.
     fn unpriced(&self, next: &Next) -> Option<String> {
         let is_agent = matches!(next, Next::Implement { .. } | Next::Review { .. });
         let is_unknown = is_agent && self.run.spent.unpriced && self.state.iterations_seen == 0;
@@ -512,7 +507,8 @@ impl Session<'_> {
         ))
     }
 
-    /// Whether what is checked out is still what the final checks looked at: somebody may have mended a conflict since.
+    /// Returns true if `HEAD` is still the commit that the final checks ran on. A person may have
+    /// resolved a conflict since.
     async fn is_as_checked(&self) -> Result<bool, DriveError> {
         let checked = self.state.last().and_then(|past| past.began_on.clone());
         Ok(checked.as_deref() == Some(self.git.head().await?.as_str()))
@@ -526,7 +522,8 @@ impl Session<'_> {
         self.runner.journal.release(self.lease, "the worker stops").await.map_err(lost)
     }
 
-    /// What a step that was told to stop leads to; nothing if it was not.
+    /// Records the step as stopped if the run was cancelled or the worker shuts down. Returns true
+    /// if so.
     async fn stopped(
         &mut self,
         finished: impl Fn(StepOutcome) -> Payload,
@@ -534,7 +531,7 @@ impl Session<'_> {
         self.stopped_with(Vec::new(), finished).await
     }
 
-    /// As [`Session::stopped`], with what is to be recorded all the same.
+    /// Like [`Session::stopped`], but records `payloads` as well.
     async fn stopped_with(
         &mut self,
         mut payloads: Vec<Payload>,
@@ -551,10 +548,15 @@ impl Session<'_> {
     }
 }
 
+/// Returns true for events that only feed the memory of failures and fixes.
+fn is_memory_event(payload: &Payload) -> bool {
+    matches!(payload, Payload::FailureSeen { .. } | Payload::FixTried { .. })
+}
+
 fn lost(error: JournalError) -> DriveError {
     match error {
         JournalError::Fenced { .. } => DriveError::Lost(error.to_string()),
-        // It would be refused again and again, whoever takes the run up.
+        // Any other worker would get the same error, so a person has to look at the run.
         JournalError::TooLarge { .. }
         | JournalError::Fold { .. }
         | JournalError::Refused { .. } => DriveError::Stopped(error.to_string()),
@@ -562,7 +564,8 @@ fn lost(error: JournalError) -> DriveError {
     }
 }
 
-/// Which limit is reached that what comes next would go beyond, if any. Checks cost time and no money, and an end neither.
+/// The limit that the next step would exceed, if any. Checks cost time but no money, and ending a
+/// run costs neither.
 fn over_budget(run: &Run, next: &Next) -> Option<String> {
     let (limits, spent) = (&run.limits, &run.spent);
     let is_agent = matches!(next, Next::Implement { .. } | Next::Review { .. });

@@ -1,4 +1,5 @@
-//! Skills for a step: those that the task names first, then those that fit it, within a small limit, with reasons.
+//! Skills for a step: first those that the task names, then matching ones, up to a small limit,
+//! each with its reasons.
 
 use repertoire_journal::Payload;
 use repertoire_journal::event::SelectedSkill;
@@ -17,20 +18,20 @@ use super::request::SkillRules;
 use super::state::Kind;
 use crate::limits::REASONS_SHOWN;
 
-/// Skills for a step, as its prompt shows them.
+/// The skills for a step, as they appear in its prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chosen {
-    /// The list of skills that there are, those that fit best first.
+    /// The list of available skills, best matches first.
     pub available: String,
-    /// The text of those that were chosen.
+    /// The text of the selected skills.
     pub loaded: String,
-    /// What to record.
+    /// The events to record.
     pub events: Vec<Payload>,
-    /// The names of those that were chosen.
+    /// The names of the selected skills.
     pub names: Vec<String>,
 }
 
-/// What was found on disk, to record.
+/// The events for the skills that discovery found or could not load.
 pub fn discovered(catalog: &Catalog) -> Vec<Payload> {
     let names = catalog.entries().iter().filter(|entry| is_offered(entry));
     let mut names: Vec<String> = names.map(|entry| entry.id.clone()).collect();
@@ -46,7 +47,7 @@ pub fn discovered(catalog: &Catalog) -> Vec<Payload> {
     std::iter::once(found).chain(failed.take(NAMES_MAX)).collect()
 }
 
-/// Chooses and loads skills for a step.
+/// Selects and loads the skills for a step.
 pub fn choose(
     catalog: &Catalog,
     selector: &Selector,
@@ -96,7 +97,8 @@ pub fn choose(
     Chosen { available, loaded: loaded.join("\n"), events, names }
 }
 
-/// The entries of the picks, within the limit, each with its reason; and what was left out.
+/// The entries of the picks with their reasons, up to the limit, and messages about what was left
+/// out.
 fn picked<'c>(
     catalog: &'c Catalog,
     selection: &Selection,
@@ -128,7 +130,8 @@ fn picked<'c>(
     (entries, errors)
 }
 
-/// The three words of the plan loop: what a skill's own trigger says is a match as well.
+/// The strategy as the plan driver records it: `hint`, `match` or `none`. A trigger counts as a
+/// match.
 fn strategy(selection: &Selection, is_empty: bool) -> &'static str {
     match selection.strategy() {
         _ if is_empty => "none",
@@ -137,7 +140,7 @@ fn strategy(selection: &Selection, is_empty: bool) -> &'static str {
     }
 }
 
-/// A skill that a person agreed to is shown as OpenSkills shows it; any other says whose it is.
+/// A trusted skill is rendered in the format of OpenSkills. Any other is wrapped with its origin.
 fn block(activation: &Activation, reason: &str) -> String {
     if activation.trust != Trust::Trusted {
         return format!("{}\n", message::auto_loaded(activation, reason).text);

@@ -1,4 +1,5 @@
-//! How far a plan loop is: a fold of its events, rebuilt from the journal whenever a worker takes the run up.
+//! The state of a plan run: a fold over its events, rebuilt from the journal whenever a worker
+//! claims the run.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +10,28 @@ use serde_json::Value;
 
 use crate::limits::{HISTORY_MAX, TASK_LABEL_CHARS_MAX};
 
-/// The task that is not in any plan: what the final checks found.
+/// The id of the task to fix failed final checks, which is in no plan.
 pub const FINAL_TASK: &str = "final-checks";
-/// Its words.
+/// Its label.
 pub const FINAL_LABEL: &str = "Make the final checks pass";
 
-/// The word for a task that a person has taken out of the plan.
+/// The mark of a task that a person has removed from the plan.
 pub const REMOVED: &str = "removed";
 
-/// The kinds of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// An agent works on a task.
     Implementation,
-    /// Declared checks run.
+    /// The declared checks run.
     Verification,
-    /// What they found is mended by what helped before, without an agent.
+    /// Failed checks are repaired without an agent.
     Recovery,
-    /// An agent looks at the work of another.
+    /// An agent reviews the work of another one.
     Review,
 }
 
 impl Kind {
-    /// The word for it.
+    /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Implementation => "implementation",
@@ -41,12 +41,12 @@ impl Kind {
         }
     }
 
-    /// Whether an agent is at work in it.
+    /// Returns true if an agent runs in this kind of step.
     pub fn is_agent(self) -> bool {
         matches!(self, Kind::Implementation | Kind::Review)
     }
 
-    /// The kind of a word.
+    /// Parses a serialised name.
     pub fn from_word(word: &str) -> Option<Self> {
         [Kind::Implementation, Kind::Verification, Kind::Recovery, Kind::Review]
             .into_iter()
@@ -54,19 +54,17 @@ impl Kind {
     }
 }
 
-/// What a verification comes after.
+/// The step that a verification follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// Work on a task.
     Implementation,
-    /// A review of it.
     Review,
-    /// Everything.
+    /// The final verification, after all tasks.
     Everything,
 }
 
 impl After {
-    /// The word for it.
+    /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
             After::Implementation => "implementation",
@@ -82,76 +80,68 @@ impl After {
     }
 }
 
-/// How a step of the past ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// With an outcome.
     With(StepOutcome),
-    /// Its worker was gone.
+    /// Its worker died.
     Interrupted,
 }
 
-/// A step of the past.
+/// A past step, or the current one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Past {
-    /// Its number.
     pub number: u32,
-    /// Its kind.
     pub kind: Kind,
-    /// What it came after, if it was a verification.
+    /// The step that it followed, for a verification or a recovery.
     pub after: Option<After>,
-    /// Its task.
     pub task: Option<TaskRef>,
-    /// The commit that it began on.
+    /// The commit at its start.
     pub began_on: Option<String>,
-    /// How it ended; nothing while it is under way.
+    /// `None` while it is in progress.
     pub ended: Option<Ended>,
-    /// Why.
     pub reason: Option<String>,
-    /// The result.
     pub result: Value,
 }
 
 impl Past {
-    /// Whether it ended as it should.
+    /// Returns true if the step succeeded.
     pub fn is_ok(&self) -> bool {
         self.ended == Some(Ended::With(StepOutcome::Ok))
     }
 
-    /// Whether it says that something is wrong with the work.
+    /// Returns true if the step found something wrong with the work.
     pub fn is_bad(&self) -> bool {
         matches!(self.ended, Some(Ended::With(StepOutcome::Failed | StepOutcome::SentBack)))
     }
 
-    /// A text of the result.
+    /// A text field of the result.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.result.get(name)?.as_str()
     }
 
-    /// A flag of the result.
+    /// A boolean field of the result.
     pub fn flag(&self, name: &str) -> bool {
         self.result.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 }
 
-/// How far a task is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskState {
-    /// Its words.
     pub label: String,
-    /// How far the engine says that it is.
+    /// The engine's own mark, whatever the plan file says.
     pub mark: Mark,
-    /// Implementations that came to an end.
+    /// Completed implementations.
     pub attempts: u32,
-    /// The commit that work on it began on.
+    /// The commit before any work on the task.
     pub base: Option<String>,
-    /// The commit that these attempts began on: a later one, if it was tried again after other work.
+    /// The commit before the current attempts: later than `base` if the task was retried after
+    /// other work.
     pub begun: Option<String>,
-    /// The commit that the last work on it ended on.
+    /// The commit after the last work on the task.
     pub head: Option<String>,
-    /// Whether it got where it is in this run.
+    /// True if the mark was set in this run.
     pub touched: bool,
-    /// Whether it did so since a person last looked.
+    /// True if the mark was set since the run was last resumed.
     pub fresh: bool,
 }
 
@@ -170,47 +160,46 @@ impl TaskState {
     }
 }
 
-/// How far a plan loop is.
+/// The state of a plan run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanState {
-    /// Tasks, by id; also those that are gone from the file.
+    /// Tasks by id, including those that are no longer in the file.
     pub tasks: BTreeMap<String, TaskState>,
-    /// The order in which they were first seen.
+    /// Task ids in the order in which they were first seen.
     pub order: Vec<String>,
-    /// Steps, the last one last, as many as are worth remembering.
+    /// The last steps, oldest first; at most [`HISTORY_MAX`].
     pub history: Vec<Past>,
     /// Implementations and reviews so far.
     pub iterations: u32,
-    /// How many of these there were when a person last looked.
+    /// The value of `iterations` when a person last resumed the run.
     pub iterations_seen: u32,
-    /// Steps in a row whose worker was gone.
+    /// Consecutive steps whose worker died.
     pub interruptions: u32,
-    /// Whether a person has looked since the last step.
+    /// True if a person has resumed the run since the last step.
     pub looked: bool,
-    /// Bad steps in a row, by kind.
+    /// Consecutive failed steps by kind.
     pub failures: BTreeMap<Kind, u32>,
-    /// Times that the watchdog put other words before a prompt.
+    /// Number of prompt rewrites by the watchdog.
     pub rewrites: u32,
-    /// The words for the next prompt.
+    /// The watchdog's text for the next prompt.
     pub rewrite: Option<String>,
-    /// The step after which the watchdog last acted.
+    /// The number of the step after which the watchdog last acted.
     pub watched_to: u32,
-    /// What people said for the next prompt.
+    /// People's notes for the next prompt.
     pub steering: Vec<String>,
-    /// How many of these the step under way was told.
+    /// Number of notes that were part of the current step's prompt.
     steering_told: usize,
-    /// What the last bad step said.
+    /// The notes of the last failed step.
     pub notes: Option<String>,
-    /// What was learnt.
     pub learnings: Vec<String>,
-    /// Why the tasks of the plan cannot be told, if so.
+    /// The reason why the plan's tasks cannot be parsed, if so.
     pub fallback: Option<String>,
-    /// Whether the plan was read in this run.
+    /// True if the plan was read in this run.
     pub is_read: bool,
 }
 
 impl PlanState {
-    /// The state after these events.
+    /// Folds events into a state.
     pub fn replay<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
         let mut state = PlanState::default();
         for event in events {
@@ -219,7 +208,7 @@ impl PlanState {
         state
     }
 
-    /// One event more. What does not concern the loop changes nothing.
+    /// Applies an event. Events that do not concern the plan are ignored.
     pub fn apply(&mut self, payload: &Payload) {
         match payload {
             Payload::PlanRead { tasks, .. } => {
@@ -263,24 +252,24 @@ impl PlanState {
             Payload::Steered { note, .. } => self.steering.push(note.clone()),
             Payload::Learned { note, .. } => self.learnings.push(note.clone()),
             Payload::RunRetried { tasks, .. } => self.retry(tasks),
-            // A person has looked.
+            // Resuming resets the counters of failures.
             Payload::RunResumed { .. } => self.look_again(),
             _ => {}
         }
     }
 
-    /// The last step.
+    /// The last or current step.
     pub fn last(&self) -> Option<&Past> {
         self.history.last()
     }
 
-    /// Tasks that the engine says are so far, in the order of the plan.
+    /// The tasks with a mark, in the order of the plan.
     pub fn marked(&self, mark: Mark) -> impl Iterator<Item = (&str, &TaskState)> {
         let known = self.order.iter().filter_map(|id| Some((id.as_str(), self.tasks.get(id)?)));
         known.filter(move |(_, task)| task.mark == mark)
     }
 
-    /// A task, with the words that it is known by.
+    /// The id and label of a task.
     pub fn task_ref(&self, id: &str) -> Option<TaskRef> {
         let task = self.tasks.get(id)?;
         Some(TaskRef { id: id.to_owned(), label: task.label.clone() })
@@ -344,7 +333,7 @@ impl PlanState {
         let is_agent = past.kind.is_agent();
         let counts = !matches!(ended, Ended::Interrupted | Ended::With(StepOutcome::Stopped));
         if is_agent && !counts {
-            // It cost no attempt, so it is no round either.
+            // The step did not count as an attempt, so it does not count as an iteration either.
             self.iterations = self.iterations.saturating_sub(1);
         }
         if is_agent && counts {
@@ -372,7 +361,7 @@ impl PlanState {
                 let failures = self.failures.entry(past.kind).or_default();
                 *failures = failures.saturating_add(1);
             }
-            // A review that sends work back is a review as it should be: the attempts at the task bound that.
+            // Sending work back is a valid review, not a failure. The task's attempts limit it.
             Some(Ended::With(StepOutcome::Ok | StepOutcome::SentBack)) => {
                 self.failures.remove(&past.kind);
             }
@@ -389,7 +378,7 @@ impl PlanState {
         for (id, task) in &mut self.tasks {
             let is_meant = match task.mark {
                 Mark::Failed => tasks.is_empty() || tasks.contains(id),
-                // What its author holds back is not begun because something else failed.
+                // A task that was blocked by the author of the plan is only retried by name.
                 Mark::Blocked => tasks.contains(id) || tasks.is_empty() && task.touched,
                 _ => false,
             };
@@ -415,7 +404,7 @@ impl PlanState {
     }
 }
 
-/// A task as the journal names it.
+/// The journal's reference to a task.
 pub fn reference(task: &Task) -> TaskRef {
     let label = match task.text.char_indices().nth(TASK_LABEL_CHARS_MAX) {
         None => task.text.clone(),
@@ -424,7 +413,7 @@ pub fn reference(task: &Task) -> TaskRef {
     TaskRef { id: task.id.as_str().to_owned(), label }
 }
 
-/// The word for a mark.
+/// The serialised name of a mark.
 pub fn mark_word(mark: Mark) -> &'static str {
     match mark {
         Mark::Open => "open",
@@ -436,7 +425,7 @@ pub fn mark_word(mark: Mark) -> &'static str {
     }
 }
 
-/// The mark of a word; one that nobody knows is not done.
+/// Parses a serialised mark. An unknown one counts as open.
 fn mark_of(word: &str) -> Mark {
     [Mark::Blocked, Mark::Implemented, Mark::Reviewed, Mark::ManualQa, Mark::Failed]
         .into_iter()

@@ -1,77 +1,66 @@
-//! What a reviewer answers: a typed verdict, which acts.
+//! The typed verdict of a reviewer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::limits::{FINDING_CHARS_MAX, FINDINGS_MAX};
 
-/// A reviewer's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
-    /// What becomes of the work.
     pub verdict: Word,
-    /// In a sentence or two.
+    /// A summary in one or two sentences.
     #[serde(default)]
     pub summary: String,
-    /// What was found.
     #[serde(default)]
     pub findings: Vec<Finding>,
-    /// Something that later work should know.
+    /// A note for later work.
     #[serde(default)]
     pub learning: Option<String>,
 }
 
-/// What becomes of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
-    /// It is good as it is.
+    /// The work is good as it is.
     Approve,
-    /// It had faults, and the reviewer has mended them.
+    /// The reviewer has fixed the problems.
     Fixed,
-    /// It has to be done again.
+    /// The work has to be redone.
     SendBack,
 }
 
-/// Something that is wrong.
+/// A problem found by a reviewer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// What.
     pub problem: String,
-    /// Where.
     #[serde(default)]
     pub file: Option<String>,
-    /// The line.
     #[serde(default)]
     pub line: Option<u32>,
 }
 
-/// An answer that is no verdict.
+/// The reason why an answer is not a valid verdict.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerdictError {
-    /// There is none.
     #[error("the reviewer gave no verdict: {0}")]
     Missing(String),
-    /// It is not of the shape.
     #[error("the verdict does not have the shape that was asked for: {0}")]
     Malformed(String),
-    /// Work is sent back, and nobody knows why.
     #[error("the verdict is `send_back`, but names nothing to do")]
     WithoutFindings,
-    /// A repair is claimed that is not there.
     #[error("the verdict is `fixed`, but no file has changed")]
     NothingFixed,
 }
 
 impl Verdict {
-    /// The verdict in a structured answer. `changed` is whether files have changed since the review began: who approves and
-    /// changes something has fixed something.
+    /// Parses the verdict in a structured answer. `changed` is true if files have changed since the
+    /// review started; an `approve` that also changes files counts as `fixed`.
     ///
     /// # Errors
     ///
-    /// When it is none, or contradicts itself or what is on disk.
+    /// Fails if there is no verdict, or if it contradicts itself or the files.
     pub fn read(answer: Option<&Value>, changed: bool) -> Result<Self, VerdictError> {
         let answer =
             answer.ok_or_else(|| VerdictError::Missing("no structured answer".to_owned()))?;
@@ -93,7 +82,7 @@ impl Verdict {
         Ok(verdict)
     }
 
-    /// What the next implementer is told.
+    /// The notes for the next implementer.
     pub fn notes(&self) -> String {
         let mut out = String::from("The reviewer sent the work back.");
         if !self.summary.trim().is_empty() {
@@ -111,12 +100,13 @@ impl Verdict {
     }
 }
 
-/// A text whose lines all belong to one item: none of them is a heading of the prompt that it goes into.
+/// Indents all lines after the first, so that the text stays one list item and cannot contain a
+/// heading of the prompt.
 fn one_item(text: &str) -> String {
     text.trim().replace('\n', "\n  ")
 }
 
-/// The JSON Schema of a verdict. It is written out, because some backends take only the plainest of schemas.
+/// The JSON Schema of a verdict. Written by hand, since some backends accept only simple schemas.
 pub fn schema() -> Value {
     json!({
         "type": "object",

@@ -1,27 +1,26 @@
-//! Sees when a loop goes round in circles: what it did, not what it says.
+//! Detects loops without progress, by the results of steps rather than by what agents claim.
 
 use repertoire_journal::Payload;
 
 use super::request::PlanRequest;
 use super::state::{Kind, Past, PlanState};
 
-/// How often the same failure may come back before it is one.
+/// Number of equal failures in a row that raise a signal.
 const SAME_FAILURES: usize = 3;
-/// How often nothing may change.
+/// Number of steps in a row without a change that raise a signal.
 const IDLE_STEPS: usize = 2;
-/// How often an answer may be unreadable.
+/// Number of unreadable answers in a row that raise a signal.
 const MALFORMED_ANSWERS: usize = 2;
 
-/// A sign that a loop goes round in circles.
+/// A sign of missing progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Its name.
     pub name: &'static str,
-    /// What was seen.
+    /// The observation, as a sentence.
     pub evidence: String,
 }
 
-/// The sign to act on, the most telling first. Only what came after the last time that it acted counts.
+/// The most important signal of the steps since the watchdog last acted.
 pub fn signal(state: &PlanState) -> Option<Signal> {
     let recent: Vec<&Past> =
         state.history.iter().filter(|past| past.number > state.watched_to).collect();
@@ -32,7 +31,8 @@ pub fn signal(state: &PlanState) -> Option<Signal> {
         .or_else(|| malformed(&recent))
 }
 
-/// What the watchdog does about the step that has just ended: other words for the next prompt, or a person.
+/// The watchdog's events after the step that has just ended: it rewrites the next prompt, or lets
+/// the run wait for a person.
 pub fn act(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
     let (Some(signal), Some(last)) = (signal(state), state.last()) else { return Vec::new() };
     let step = last.number;
@@ -41,7 +41,7 @@ pub fn act(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
         signal: signal.name.to_owned(),
         evidence: signal.evidence.clone(),
     };
-    // Other words do not help an agent that cannot work at all.
+    // Another prompt does not help an agent that cannot run at all.
     let may_rewrite = state.rewrites < request.bounds.rewrites_max && signal.name != AGENT_FAILED;
     let then = if may_rewrite {
         Payload::WatchdogRewrite {
@@ -59,7 +59,7 @@ pub fn act(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
     vec![seen, then]
 }
 
-/// What a person can do about a run that waits.
+/// The options of a person for a waiting run.
 pub fn choices() -> Vec<String> {
     [
         "steer it with a note, then resume",
@@ -73,7 +73,7 @@ pub fn choices() -> Vec<String> {
 
 const AGENT_FAILED: &str = "agent_failed";
 
-/// The agent itself could not work, again and again: no key, no program, no permission.
+/// The agent repeatedly failed to run: no API key, no program, no permission.
 fn agent_failed(recent: &[&Past]) -> Option<Signal> {
     let mut works = recent
         .iter()
@@ -115,7 +115,7 @@ fn no_progress(recent: &[&Past]) -> Option<Signal> {
     })
 }
 
-/// The same work again after it was found wanting.
+/// The same change was made again after it had been rejected.
 fn repeated_diff(recent: &[&Past]) -> Option<Signal> {
     let mut works = recent
         .iter()

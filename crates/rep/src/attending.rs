@@ -1,5 +1,6 @@
-//! Staying with a run: its events are shown as they come, questions are put to the person, Ctrl-C ends it cleanly, and a
-//! second Ctrl-C at once.
+//! Attends a foreground run: prints its events as they arrive, puts permission questions to the
+//! user, and handles signals. The first Ctrl-C cancels the run cleanly; the second one abandons it
+//! at once.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -20,26 +21,25 @@ use crate::live::Live;
 use crate::question::{self, Wanted};
 use crate::ui::Ui;
 
-/// Largest `/proc/self/status` that is read.
+/// Maximum number of bytes read from `/proc/self/status`.
 #[cfg(unix)]
 const STATUS_BYTES_MAX: u64 = 64 * 1024;
 
-/// The ends of a run that we hold while it goes on.
+/// The receiving ends of a foreground run: its events and its permission questions.
 pub(crate) struct Attended {
     events: UnboundedReceiver<Event>,
     questions: UnboundedReceiver<Asked>,
     cancel: CancellationToken,
 }
 
-/// How a run was left.
+/// The result of attending a run.
 pub(crate) enum Left<T> {
-    /// It ended.
     Ended(T),
-    /// It was dropped at the second Ctrl-C.
+    /// The user pressed Ctrl-C a second time, and the run was dropped.
     Dropped,
 }
 
-/// A question that waits for its answer.
+/// A permission question with the channel for its answer.
 struct Asked {
     tool: String,
     subject: String,
@@ -47,7 +47,8 @@ struct Asked {
     answer: oneshot::Sender<Answer>,
 }
 
-/// Calls that a person has allowed for good: for as long as this is kept, and exactly these.
+/// Calls that the user has answered with "always", as (tool, subject). An entry allows only that
+/// exact call, for as long as this value lives.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Allowed(Arc<Mutex<BTreeSet<(String, String)>>>);
 
@@ -63,7 +64,7 @@ impl Allowed {
     }
 }
 
-/// Puts questions to whoever attends the run.
+/// Forwards permission questions to the task that attends the run.
 struct Messenger {
     asked: UnboundedSender<Asked>,
     allowed: Allowed,
@@ -83,7 +84,7 @@ impl Asker for Messenger {
                 answer,
             };
             let _ = self.asked.send(asked);
-            // Nobody listens any more: the run is being stopped.
+            // The receiver is gone when the run is being stopped.
             let answer = answered.await;
             let answer = answer.unwrap_or_else(|_| Answer::No("nobody answered".to_owned()));
             if answer == Answer::Always {
@@ -95,7 +96,7 @@ impl Asker for Messenger {
 }
 
 impl Attended {
-    /// Prepares a run to be attended. Only where there is a person are questions asked.
+    /// Connects a run's options to a new `Attended`. Questions are asked only if a user is present.
     pub(crate) fn of(options: &mut RunOptions, person: Person, allowed: &Allowed) -> Self {
         let (sender, events) = unbounded_channel();
         let sink: Sink = Arc::new(move |event: &Event| {
@@ -112,7 +113,7 @@ impl Attended {
         Attended { events, questions, cancel }
     }
 
-    /// Stays with a run until it ends.
+    /// Attends a run until it ends or is abandoned.
     pub(crate) async fn stay<T>(
         mut self,
         work: impl Future<Output = T>,
@@ -129,6 +130,7 @@ impl Attended {
         seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let result = loop {
             tokio::select! {
+                // Print pending events before handling questions, signals or the end of the run.
                 biased;
                 Some(event) = self.events.recv() => {
                     if let Err(error) = live.show(&event, ui) {
@@ -151,14 +153,16 @@ impl Attended {
                     }
                 }
                 signal = signals.next() => {
-                    // A terminal that closes says so more than once, which is no impatience.
+                    // A closing terminal sends several SIGHUPs; don't count them as a repeated
+                    // Ctrl-C.
                     hung_up |= signal == Signal::HangUp;
                     if self.cancel.is_cancelled() && signal != Signal::HangUp {
                         return Ok(Left::Dropped);
                     }
                     self.cancel.cancel();
                     asked = None;
-                    // With nobody to tell, the run is ended and kept all the same.
+                    // After a hang-up nothing can be printed, but the run is still stopped and
+                    // saved.
                     if !hung_up {
                         let told = live.note("stopping; Ctrl-C again leaves at once", ui);
                         broken = broken.or(told.err());
@@ -197,7 +201,7 @@ fn answer(question: Asked, line: Option<String>) {
         Some("a" | "always") => Answer::Always,
         Some("n" | "no" | "") => Answer::No("the user said no".to_owned()),
         None => Answer::No("there is nobody to ask".to_owned()),
-        // Whatever else is typed is what to do instead.
+        // Any other text is an instruction: refuse the call and pass the text on to the agent.
         Some(_) => {
             let words = line.unwrap_or_default();
             Answer::No(format!("the user said no: {}", words.trim()))
@@ -206,27 +210,27 @@ fn answer(question: Asked, line: Option<String>) {
     let _ = question.answer.send(answer);
 }
 
-/// Whether there is somebody to ask.
+/// Tells if a user is available to answer questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Person {
-    /// At a terminal.
+    /// A user sits at a terminal.
     There,
-    /// Nobody.
     Absent,
 }
 
-/// Lines of standard input, read on a thread of its own once the first is wanted.
+/// Lines of standard input, read on a separate thread that starts with the first call of
+/// [`Lines::next`].
 pub(crate) struct Lines {
     lines: Option<UnboundedReceiver<String>>,
 }
 
 impl Lines {
-    /// Nothing is read yet.
+    /// Creates the reader without reading anything yet.
     pub(crate) fn new() -> Self {
         Lines { lines: None }
     }
 
-    /// The next line; `None` at the end.
+    /// Returns the next line, or `None` at the end of the input.
     pub(crate) async fn next(&mut self) -> Option<String> {
         self.lines.get_or_insert_with(read_lines).recv().await
     }
@@ -245,24 +249,24 @@ fn read_lines() -> UnboundedReceiver<String> {
     lines
 }
 
-/// What a process is told.
+/// A signal that asks the process to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// Ctrl-C.
+    /// SIGINT (Ctrl-C).
     Interrupt,
-    /// Somebody asks it to end.
+    /// SIGTERM.
     Terminate,
-    /// Its terminal is gone.
+    /// SIGHUP: the terminal was closed.
     HangUp,
 }
 
-/// Ctrl-C, being asked to end, and a terminal that goes.
+/// A listener for SIGINT, SIGTERM and SIGHUP (only Ctrl-C on Windows).
 pub(crate) struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
-    /// None for a process that is to outlive its terminal.
+    /// `None` if the process was started to outlive its terminal.
     #[cfg(unix)]
     hang_up: Option<tokio::signal::unix::Signal>,
 }
@@ -270,16 +274,11 @@ pub(crate) struct Signals {
 impl Signals {
     #[cfg(unix)]
     pub(crate) fn new() -> Result<Self, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let listen = |kind| {
-            signal(kind).map_err(|error| {
-                Failure::cannot_run(format!("signals cannot be listened to: {error}"))
-            })
-        };
+        use tokio::signal::unix::SignalKind;
         Ok(Signals {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hang_up: (!ignores_hang_up()).then(|| listen(SignalKind::hangup())).transpose()?,
+            interrupt: listen_for(SignalKind::interrupt())?,
+            terminate: listen_for(SignalKind::terminate())?,
+            hang_up: (!ignores_hang_up()).then(|| listen_for(SignalKind::hangup())).transpose()?,
         })
     }
 
@@ -310,17 +309,26 @@ impl Signals {
     }
 }
 
-/// Whether the process was started to outlive its terminal, as `nohup` does. Listening would undo that.
+#[cfg(unix)]
+fn listen_for(
+    kind: tokio::signal::unix::SignalKind,
+) -> Result<tokio::signal::unix::Signal, Failure> {
+    tokio::signal::unix::signal(kind)
+        .map_err(|error| Failure::cannot_run(format!("signals cannot be listened to: {error}")))
+}
+
+/// Returns true if the process was started with SIGHUP ignored, as `nohup` does. Listening for the
+/// signal would undo that.
 #[cfg(unix)]
 fn ignores_hang_up() -> bool {
     static IGNORED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    // Once we listen, the answer would be another.
+    // Cached, because installing a handler clears the bit in `SigIgn`.
     *IGNORED.get_or_init(|| {
         let status = repertoire_text::fs::read_text("/proc/self/status".into(), STATUS_BYTES_MAX);
         let status = status.unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
         let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        // Signals are counted from 1, and this is the first.
+        // Bit 0 stands for signal 1, which is SIGHUP.
         mask.is_some_and(|mask| mask & 1 == 1)
     })
 }
@@ -349,7 +357,7 @@ mod tests {
         let make = question("make");
         let (given, ()) = tokio::join!(first.ask(&make), person);
         assert_eq!(given, Answer::Always);
-        // Nobody listens any more, so whatever is asked is refused.
+        // The receiver is dropped, so every question that is not already allowed is refused.
         let (sender, _) = unbounded_channel();
         let next = Messenger { asked: sender, allowed };
         assert_eq!(next.ask(&make).await, Answer::Always);

@@ -1,4 +1,5 @@
-//! The command line: what can be typed, and which command it calls.
+//! The command line: global options, the list of commands, and the dispatch to each command's
+//! `run`.
 
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -29,17 +30,18 @@ Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 could not run.";
 
 const GLOBAL: &str = "Options of every command";
 
-/// Skills for AI agents: find them, check them, hand them over.
+/// Find, check and serve skills for AI agents
 #[derive(Debug, Parser)]
 #[command(name = "rep", version, after_help = AFTER_HELP, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
-    /// Whose order of folders, names and rules to follow
+    /// Emulate this agent's search paths, names and rules
     #[arg(long, global = true, value_enum, value_name = "PROFILE", help_heading = GLOBAL)]
     profile: Option<ProfileArg>,
     /// Search this folder too, before all others (may be repeated)
     #[arg(long = "root", global = true, value_name = "DIR", help_heading = GLOBAL)]
     roots: Vec<Utf8PathBuf>,
-    /// Agree to the settings of the project that start programs, if this is their digest; see `rep trust --project`
+    /// Agree to the project's settings that start programs, if they have this digest (may be
+    /// repeated); see `rep trust --project`
     #[arg(long = "consent", global = true, value_name = "DIGEST", value_parser = digest, help_heading = GLOBAL)]
     consents: Vec<Digest>,
     /// Print JSON
@@ -94,18 +96,18 @@ impl From<ProfileArg> for ProfileId {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Walk through what Repertoire does, in a temporary folder
+    /// Walk through the main features in a temporary folder
     Demo(commands::demo::Args),
-    /// List skills by root, with those that are shadowed or broken
+    /// List skills by root, including shadowed and broken ones
     #[command(visible_alias = "ls")]
     List(commands::list::Args),
-    /// Show everything known about a skill
+    /// Show all details of a skill
     Show(commands::show::Args),
-    /// Pick the skills that a task needs, and say why
+    /// Pick the skills that a task needs, and explain why
     Match(commands::matching::Args),
     /// Print skills for an agent to read
     Read(commands::read::Args),
-    /// Check skills, and mend what is certain
+    /// Check skills, and apply safe fixes
     Lint(commands::lint::Args),
     /// Measure how well skills are picked for labelled queries
     Eval(commands::eval::Args),
@@ -115,92 +117,92 @@ enum Command {
     ToPrompt(commands::to_prompt::Args),
     /// Print a skill's properties as JSON
     Props(commands::props::Args),
-    /// Show which skills need which
+    /// Show the dependencies between skills
     Deps(commands::deps::Args),
-    /// Start a new skill
+    /// Create a new skill
     New(commands::new::Args),
-    /// Write documentation for the skills
+    /// Generate documentation for the skills
     Docs(commands::docs::Args),
-    /// Trust a skill of a project or plugin, as it is now
+    /// Trust the current version of a skill from a project or plugin
     Trust(commands::trust::Args),
-    /// Let an agent do a task, with the skills that it needs
+    /// Have an agent do a task, with the skills that it needs
     Run(Box<commands::run::Args>),
-    /// Talk with an agent
+    /// Chat with an agent
     Chat(Box<commands::chat::Args>),
     /// Execute one skill or sub-agent
     Exec(Box<commands::exec::Args>),
     /// List agents, or show one
     Agents(commands::agents::Args),
-    /// List the tools that agents have
+    /// List the tools available to agents
     Tools(commands::tools::Args),
-    /// List conversations that can be resumed, or remove one
+    /// List conversations that can be resumed, or remove some
     Conversations(commands::conversations::Args),
-    /// Review a change: agents find, the engine checks, and nothing is said when it is clean
+    /// Review a change: agents report findings, the engine checks them
     Review(Box<commands::review::Args>),
-    /// Follow workflows: steps, reviews and gates that the engine enforces
+    /// Run workflows: steps, reviews and gates that the engine enforces
     #[command(visible_alias = "wf")]
     Workflow(commands::workflow::Args),
-    /// Follow plans: check lists that agents work through
+    /// Run plans: checklists that agents work through
     Plan(Box<commands::plan::Args>),
-    /// Answer what happens on GitHub, or say what would happen
+    /// Respond to GitHub events, or preview the response
     Github(Box<commands::github::Args>),
-    /// Run the declared checks, and say what is wrong and what to mend first
+    /// Run the declared checks, and report what failed and what to fix first
     Verify(Box<commands::verify::Args>),
-    /// List runs, show one, and tell it what to do
+    /// List, show and control runs
     Runs(commands::runs::Args),
-    /// Print what happened, one line an event
+    /// Print events, one per line
     Events(commands::events::Args),
-    /// Fold the events of runs anew, and compare
+    /// Rebuild runs from their events and report differences
     Replay(commands::replay::Args),
-    /// What went wrong here before, and what helped
+    /// Show past failures of checks and the fixes that worked
     Memory(commands::memory::Args),
-    /// What could not be handled and waits for a person
+    /// List failed events that need a person (dead letters)
     Dlq(commands::dlq::Args),
-    /// Print figures for Prometheus
+    /// Print metrics in the Prometheus format
     Metrics(commands::metrics::Args),
-    /// Work on runs that wait in the queue, until told to stop
+    /// Work on queued runs until stopped
     Daemon(commands::worker::DaemonArgs),
-    /// Work on runs of a database that many hosts share
+    /// Work on queued runs of a database that many hosts share
     Worker(commands::worker::WorkerArgs),
-    /// Serve the page, the API and MCP over HTTP, on this machine
+    /// Serve the web page, the API and MCP over HTTP on this machine
     Serve(commands::serve::Args),
     /// Serve skills to one agent over MCP, on standard input and output
     Mcp(commands::mcp::Args),
-    /// Put `rep mcp` into the configuration of an agent, check it, or take it out
+    /// Add `rep mcp` to an agent's configuration, check it, or remove it
     Setup(commands::setup::Args),
-    /// Explain what an agent would see, what it would not, and why
+    /// Explain which skills an agent would see, which it would not, and why
     Doctor(commands::doctor::Args),
-    /// Print the configuration and where each value came from
+    /// Print the configuration and the origin of each value
     Config(commands::config::Args),
     /// Print completions for a shell
     Completions(commands::completions::Args),
     /// Print the manual page
     Man(commands::man::Args),
-    /// `rep runs pause`
+    /// Alias of `rep runs pause`
     #[command(hide = true)]
     Pause(commands::runs::order::PauseArgs),
-    /// `rep runs resume`
+    /// Alias of `rep runs resume`
     #[command(hide = true)]
     Resume(commands::runs::order::ResumeArgs),
-    /// `rep runs cancel`
+    /// Alias of `rep runs cancel`
     #[command(hide = true)]
     Cancel(commands::runs::order::CancelArgs),
-    /// `rep runs retry`
+    /// Alias of `rep runs retry`
     #[command(hide = true)]
     Retry(commands::runs::order::RetryArgs),
-    /// `rep runs steer`
+    /// Alias of `rep runs steer`
     #[command(hide = true)]
     Steer(commands::runs::order::SteerArgs),
-    /// `rep runs diff`
+    /// Alias of `rep runs diff`
     #[command(hide = true)]
     Diff(commands::runs::diff::Args),
-    /// `rep runs merge`
+    /// Alias of `rep runs merge`
     #[command(hide = true)]
     Merge(commands::runs::merge::Args),
 }
 
 impl Command {
-    /// The name of a command that prints text for people or files, and nothing for programs.
+    /// Returns the command's name if it has no JSON output.
     fn text_only(&self) -> Option<&'static str> {
         match self {
             Command::Demo(_) => Some("demo"),
@@ -254,24 +256,24 @@ impl Command {
     }
 }
 
-/// What commands are given besides their own arguments.
+/// The context passed to every command besides its own arguments.
 pub(crate) struct Ctx<'a> {
     pub(crate) env: &'a Env,
     pub(crate) config: Config,
 }
 
-/// The whole command line, for documentation and completions.
+/// Returns the definition of the whole command line, for documentation and completions.
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs a command line and gives back the exit code.
+/// Runs a command line and returns the process exit code.
 pub fn main(env: &Env, args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
-            // Help that nobody reads is no failure.
+            // Failing to print the help (a closed pipe) is not an error.
             let _ = error.print();
             return code(exit);
         }
@@ -310,13 +312,13 @@ pub fn main(env: &Env, args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Reports a failure that came before anything could be parsed.
+/// Reports a failure that happened before the command line was parsed.
 pub fn report_early(failure: &Failure) -> ExitCode {
     print_failure(&mut std::io::stderr().lock(), failure, false);
     code(failure.exit)
 }
 
-/// Runs one command line with its output in the given places: for the demo and for tests.
+/// Runs one command line with the given output streams, for the demo and for tests.
 pub fn run_in(env: &Env, args: &[&str], ui: &mut Ui<'_>) -> Outcome {
     let args = std::iter::once("rep").chain(args.iter().copied());
     let cli = Cli::try_parse_from(args).map_err(|error| Failure::usage(error.to_string()))?;
@@ -345,7 +347,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
             Failure::usage(format!("`rep {name}` has no JSON output")).hint("Leave out `--json`.")
         );
     }
-    // What needs no configuration is not stopped by a broken one.
+    // Commands that need no configuration still work when it is broken.
     match &cli.command {
         Command::Demo(args) => return commands::demo::run(env, args, ui),
         Command::Completions(args) => return commands::completions::run(args, ui),
@@ -409,12 +411,12 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
     }
 }
 
-/// A digest that was typed.
+/// Parses a digest given on the command line.
 fn digest(text: &str) -> Result<Digest, NotADigest> {
     text.parse()
 }
 
-/// A folder that was typed: it has to be there.
+/// Resolves a folder given on the command line, which must exist.
 fn folder(env: &Env, dir: &Utf8Path, flag: &str) -> Result<Utf8PathBuf, Failure> {
     let real = env.here.join(dir).canonicalize_utf8().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
@@ -422,10 +424,11 @@ fn folder(env: &Env, dir: &Utf8Path, flag: &str) -> Result<Utf8PathBuf, Failure>
         }
         _ => Failure::usage(format!("`{flag} {dir}` cannot be entered: {error}")),
     })?;
-    match real.is_dir() {
-        true => Ok(real),
-        false => Err(Failure::usage(format!("`{flag} {dir}`: this is not a folder"))
-            .hint("Name the folder that the file is in.")),
+    if real.is_dir() {
+        Ok(real)
+    } else {
+        Err(Failure::usage(format!("`{flag} {dir}`: this is not a folder"))
+            .hint("Name the folder that the file is in."))
     }
 }
 
@@ -438,14 +441,20 @@ fn wants_colour(env: &Env, is_terminal: bool) -> bool {
 }
 
 fn print_failure(err: &mut dyn Write, failure: &Failure, colour: bool) {
-    let paint = |style: anstyle::Style, text: &str| match colour {
-        true => format!("{}{text}{}", style.render(), style.render_reset()),
-        false => text.to_owned(),
-    };
-    // If even this cannot be written, the exit code has to do.
-    let _ = writeln!(err, "{} {}", paint(ui::BAD, "error:"), printable(&failure.message));
+    // If writing to standard error fails, the exit code is all that is left to report with.
+    let label = paint_if(colour, ui::BAD, "error:");
+    let _ = writeln!(err, "{label} {}", printable(&failure.message));
     for hint in &failure.hints {
-        let _ = writeln!(err, "{} {}", paint(ui::ACCENT, "hint:"), printable(hint));
+        let label = paint_if(colour, ui::ACCENT, "hint:");
+        let _ = writeln!(err, "{label} {}", printable(hint));
+    }
+}
+
+fn paint_if(colour: bool, style: anstyle::Style, text: &str) -> String {
+    if colour {
+        format!("{}{text}{}", style.render(), style.render_reset())
+    } else {
+        text.to_owned()
     }
 }
 

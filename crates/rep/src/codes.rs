@@ -1,8 +1,8 @@
-//! Every code that any crate can report.
+//! The diagnostic codes of all crates.
 
 use repertoire_text::Code;
 
-/// Every code, by id.
+/// Returns all diagnostic codes, sorted by id.
 pub fn all() -> Vec<&'static Code> {
     let mut all = repertoire_select::lint::all_codes();
     all.extend(repertoire_review::codes::ALL);

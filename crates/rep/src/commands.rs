@@ -1,4 +1,4 @@
-//! The commands, one a file: its arguments, its call into the crates, its output.
+//! The commands, one file each: its arguments, the calls into the other crates, and its output.
 
 pub(crate) mod agents;
 pub(crate) mod chat;
@@ -50,22 +50,23 @@ use crate::cli::Ctx;
 use crate::failure::Failure;
 
 impl Ctx<'_> {
-    /// A path that was typed, as it was typed where that leads to the right place, so that output can be
-    /// pasted back.
+    /// Returns a path as the user typed it where that still resolves, so that it can be copied from
+    /// the output. After `-C`, joins it to the working folder.
     pub(crate) fn typed_path(&self, path: &Utf8Path) -> Utf8PathBuf {
         if self.env.moved { self.env.here.join(path) } else { path.to_owned() }
     }
 
-    /// Discovers under the configuration.
+    /// Discovers skills as configured.
     ///
-    /// The catalog is never freed: a command makes one and ends, and taking thousands of records apart
-    /// one by one would be the longest part of some commands.
+    /// The catalog is leaked on purpose: a process makes only one, and freeing thousands of records
+    /// takes longer than the rest of some commands.
     pub(crate) fn catalog(&self) -> Result<&'static Catalog, Failure> {
         Ok(Box::leak(Box::new(discover(&self.config.request()?))))
     }
 }
 
-/// Whether to do exactly as OpenSkills does, which only makes sense in its profile.
+/// Returns true if OpenSkills' output is to be reproduced exactly. `--compat` is a usage error in
+/// every other profile.
 pub(crate) fn is_compat(ctx: &Ctx<'_>, asked: bool) -> Result<bool, Failure> {
     if asked && ctx.config.profile() != ProfileId::Openskills {
         return Err(Failure::usage("`--compat` goes with `--profile openskills` only")
@@ -74,12 +75,13 @@ pub(crate) fn is_compat(ctx: &Ctx<'_>, asked: bool) -> Result<bool, Failure> {
     Ok(asked)
 }
 
-/// Finds one skill, or says where it was looked for and what may be meant.
+/// Finds one skill by name. The failure says where it searched, and suggests a similar name.
 pub(crate) fn resolve<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Entry, Failure> {
     catalog.resolve(name).map_err(|error| not_found(catalog, &[error]))
 }
 
-/// The invisible characters in the frontmatter of skills. Their descriptions lost them when they were loaded.
+/// Counts the invisible characters in the skills' frontmatter, which loading stripped from their
+/// descriptions.
 pub(crate) fn removed_at_load(entries: &[&Entry]) -> InvisibleSummary {
     let mut all = InvisibleSummary::default();
     for entry in entries {
@@ -89,7 +91,7 @@ pub(crate) fn removed_at_load(entries: &[&Entry]) -> InvisibleSummary {
     all
 }
 
-/// Finds all, or names every one that is not there.
+/// Finds all the named skills, or fails with every name that does not exist.
 pub(crate) fn resolve_all<'a>(
     catalog: &'a Catalog,
     names: &[String],
@@ -131,22 +133,18 @@ fn not_found(catalog: &Catalog, errors: &[NotFound]) -> Failure {
     if !searched.is_empty() {
         failure = failure.hint(format!("Searched: {}", searched.join(", ")));
     }
-    match is_switched_off(catalog) {
-        true => failure.hint(SWITCHED_OFF),
-        false => {
-            failure.hint("`rep list` shows every skill; `rep doctor` says why one is missing.")
-        }
+    if is_switched_off(catalog) {
+        failure.hint(SWITCHED_OFF)
+    } else {
+        failure.hint("`rep list` shows every skill; `rep doctor` says why one is missing.")
     }
 }
 
-/// A broken file of that name, or a name that may be meant.
+/// Returns a hint: a broken file of that name, or a similar name.
 fn explain(catalog: &Catalog, error: &NotFound) -> Option<String> {
     let wanted = error.reference.as_str();
-    let called = |path: &Utf8Path| {
-        path.file_stem() == Some(wanted)
-            || path.parent().and_then(Utf8Path::file_name) == Some(wanted)
-    };
-    if let Some(broken) = catalog.broken().iter().find(|broken| called(&broken.path)) {
+    let mut broken = catalog.broken().iter();
+    if let Some(broken) = broken.find(|broken| is_file_of_skill(&broken.path, wanted)) {
         let path = catalog.places().shorten(&broken.path);
         return Some(format!("{path} is broken: {}", broken.reason.message));
     }
@@ -158,11 +156,17 @@ fn explain(catalog: &Catalog, error: &NotFound) -> Option<String> {
     Some(format!("Did you mean `{near}`?"))
 }
 
-/// What to say where the configuration allows no skills at all.
+/// Returns true if `path` is `NAME.md` or lies in a folder called `NAME`.
+fn is_file_of_skill(path: &Utf8Path, name: &str) -> bool {
+    path.file_stem() == Some(name) || path.parent().and_then(Utf8Path::file_name) == Some(name)
+}
+
+/// The hint for a configuration that disables all skills.
 pub(crate) const SWITCHED_OFF: &str =
     "Skills are switched off by `skills_enabled`; `rep config` says where that is set.";
 
-/// Every profile has roots, so that none at all means that skills are not wanted.
+/// Returns true if skills are disabled: every profile has roots, so none at all means
+/// `skills_enabled` is off.
 pub(crate) fn is_switched_off(catalog: &Catalog) -> bool {
     catalog.roots().is_empty()
 }

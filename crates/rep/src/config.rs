@@ -1,10 +1,11 @@
-//! The configuration: defaults, then the user's file, then the project's, then the environment, then
-//! flags. Every value remembers where it came from, and a key that nobody knows is an error with a
-//! suggestion, never silence.
+//! The configuration. Layers, later ones winning: defaults, the user's file, the project's files,
+//! the environment, flags. Every value keeps its origin, and an unknown key is an error with a
+//! suggestion.
 //!
-//! Keys are a table, so that `rep config`, the documentation and the schema cannot disagree.
+//! The keys are a table, so that `rep config`, the documentation and the schema cannot disagree.
 //!
-//! Settings of a project that start programs are kept apart as a proposal until the user has agreed to them.
+//! Settings of a project that start programs are kept apart as a proposal until the user has agreed
+//! to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,42 +34,39 @@ mod proposal;
 pub use keys::{KEYS, Key, SetBy, Shape};
 pub(crate) use proposal::Proposal;
 
-/// The name of the file, in a project and in the user's configuration folder.
+/// Name of the configuration file, in a project and in the user's configuration folder.
 pub const FILE_NAME: &str = "repertoire.toml";
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Where a value came from.
+/// The origin of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "at")]
 pub enum Origin {
-    /// Nobody said anything.
+    /// The built-in default.
     Default,
-    /// A file, with the line.
+    /// A configuration file, with the line.
     File(String),
     /// An environment variable.
     Environment(String),
-    /// A flag of the command.
+    /// A flag on the command line.
     Flag(String),
 }
 
-/// A value and where it came from.
+/// The value of a key, with its origin.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The key.
     pub name: &'static str,
-    /// The value; `None` where there is no default.
+    /// `None` if the key is not set and has no default.
     pub value: Option<Value>,
-    /// Where it came from.
     pub origin: Origin,
-    /// The folder that relative paths start at.
+    /// The folder that relative paths start from.
     base: Utf8PathBuf,
-    /// Whether a stranger may have written it.
+    /// True if the value comes from the project's files, which may be untrusted.
     from_project: bool,
-    /// The text of the file that it came from.
+    /// `None` if the value does not come from a file.
     file: Option<SettingsFile>,
 }
 
-/// A configuration file, as it was read.
 #[derive(Clone, Debug)]
 struct SettingsFile {
     path: Utf8PathBuf,
@@ -78,7 +76,7 @@ struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// A line of the file, for messages.
+    /// Returns the location of a line, for messages.
     fn place(&self, line: usize) -> String {
         match &self.committed_as {
             Some(name) => format!("{name}, line {line}"),
@@ -87,22 +85,23 @@ impl SettingsFile {
     }
 }
 
-/// Files of a project as they were at a commit.
+/// Files of a project as of a commit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommittedFiles {
     /// The commit, for messages.
     pub(crate) revision: String,
-    /// The texts by path; `None` for a file that was not there.
+    /// The texts by path. `None` for a file that did not exist.
     pub(crate) texts: BTreeMap<Utf8PathBuf, Option<String>>,
 }
 
 impl Setting {
-    /// The value, for people and programs that read along; what is secret is not shown.
+    /// Returns the value for display. Secrets are replaced by a placeholder.
     pub fn shown(&self) -> Option<Value> {
         let is_secret = KEYS.iter().any(|key| key.name == self.name && key.shape == Shape::Secret);
-        match is_secret {
-            true => self.value.as_ref().map(|_| Value::from("(set, not shown)")),
-            false => self.value.clone(),
+        if is_secret {
+            self.value.as_ref().map(|_| Value::from("(set, not shown)"))
+        } else {
+            self.value.clone()
         }
     }
 }
@@ -111,45 +110,43 @@ impl Setting {
 #[derive(Clone, Debug)]
 pub struct Config {
     settings: Vec<Setting>,
-    /// Acting settings of the project that are not in force.
+    /// Settings of the project that start programs and are not in force yet.
     proposed: Vec<Setting>,
-    /// Digests of settings that the command line agrees to.
+    /// Digests of settings that the user agrees to with `--consent`.
     flag_consents: Vec<Digest>,
     places: Places,
     config_dir: Utf8PathBuf,
     flag_roots: Vec<Utf8PathBuf>,
 }
 
-/// What the command line says about configuration.
+/// The command-line flags that affect the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
-    /// `--profile`.
     pub profile: Option<ProfileId>,
-    /// `--root`.
     pub roots: Vec<Utf8PathBuf>,
-    /// `--consent`.
     pub consents: Vec<Digest>,
 }
 
-/// The settings while files are read.
+/// The settings while the layers are read.
 struct Layers {
     settings: Vec<Setting>,
     proposed: Vec<Setting>,
-    /// Mistakes in files and variables, in the order in which they were read.
+    /// Mistakes in files and variables, in reading order.
     problems: Vec<Failure>,
 }
 
 impl Config {
-    /// Reads all layers.
+    /// Loads the configuration from all layers.
     ///
     /// # Errors
     ///
-    /// The first mistake in a file or a variable.
+    /// Returns the first mistake in a file or a variable.
     pub fn load(env: &Env, here: &Utf8Path, flags: &Flags) -> Result<Self, Failure> {
         without_problems(Self::load_with(env, here, flags, &CommittedFiles::default()))
     }
 
-    /// Reads all layers and leaves out settings with mistakes, which are returned besides: for reports only.
+    /// Loads the configuration without the settings that have mistakes, and returns these. For
+    /// reports only.
     pub(crate) fn load_reporting(
         env: &Env,
         here: &Utf8Path,
@@ -158,7 +155,7 @@ impl Config {
         Self::load_with(env, here, flags, &CommittedFiles::default())
     }
 
-    /// The same, with files of the project as they were at a commit.
+    /// Loads the configuration again, with files of the project as of a commit.
     pub(crate) fn as_of(&self, env: &Env, before: &CommittedFiles) -> Result<Self, Failure> {
         let typed = self.setting("profile").filter(|set| matches!(set.origin, Origin::Flag(_)));
         let profile = typed.map(|_| self.profile());
@@ -201,7 +198,7 @@ impl Config {
             let origin = Origin::Flag("--profile".to_owned());
             set(&mut settings, "profile", Value::from(profile.as_str()), origin, here, false);
         }
-        // A variable of the environment is the user's, and wins over the project.
+        // Environment variables are the user's, so they override the project.
         let by_environment = |name: &str| {
             let mut all = settings.iter().filter(|setting| setting.name == name);
             all.any(|setting| matches!(setting.origin, Origin::Environment(_)))
@@ -218,33 +215,32 @@ impl Config {
         (config, problems)
     }
 
-    /// Every key with its value, in the order of the table.
+    /// All keys with their values, in the order of [`KEYS`].
     pub fn settings(&self) -> &[Setting] {
         &self.settings
     }
 
-    /// Where the user stands.
+    /// The working folder, the home folder and the folder of the built-in pack.
     pub fn places(&self) -> &Places {
         &self.places
     }
 
-    /// The profile in force.
     pub fn profile(&self) -> ProfileId {
         let word = self.value("profile").and_then(Value::as_str).unwrap_or_default();
         profile_of(word).unwrap_or_default()
     }
 
-    /// Most characters of a body.
+    /// Maximum number of characters of a skill's body that are loaded.
     pub fn body_chars_max(&self) -> usize {
         self.number("skills_max_body_chars")
     }
 
-    /// Whether references are loaded with a skill.
+    /// Returns true if references are loaded with a skill.
     pub fn load_references(&self) -> bool {
         self.flag("skills_load_references")
     }
 
-    /// How to select skills, apart from what a command line says.
+    /// Returns the selection settings, before the command's own flags.
     pub fn selection(&self) -> Settings {
         let threshold = self.value("auto_trigger.confidence_threshold").and_then(share_of);
         Settings {
@@ -255,7 +251,7 @@ impl Config {
         }
     }
 
-    /// Most skills for a step of a plan.
+    /// Maximum number of skills for a step of a plan.
     pub fn max_skills_for(&self, step: StepKind) -> usize {
         self.number(match step {
             StepKind::Implementation => "skills_max_selected_impl",
@@ -263,33 +259,34 @@ impl Config {
         })
     }
 
-    /// Where word vectors are, if not in the program.
+    /// The folder with word vectors. `None` for the embedded ones.
     pub fn vectors_dir(&self) -> Option<Utf8PathBuf> {
         self.path("selection.vectors")
     }
 
-    /// The lock that says which skills a person has agreed to.
+    /// Path of the lock file, which records the skills that a person has trusted.
     pub fn lock_path(&self) -> Utf8PathBuf {
         self.config_dir.join("repertoire.lock")
     }
 
-    /// The acting settings of the project that are not in force, if there are any.
+    /// The settings of the project that start programs and are not in force, if any.
     pub(crate) fn proposal(&self) -> Option<Proposal> {
         Proposal::of(&self.proposed)
     }
 
-    /// The same, one setting a key.
+    /// The settings of the proposal, one per key.
     pub(crate) fn proposed(&self) -> &[Setting] {
         &self.proposed
     }
 
-    /// The same with the proposed settings in force. Only where the user has agreed to them, or to show them.
+    /// Puts the proposed settings into force. Call it only if the user has agreed to them, or to
+    /// show them.
     pub(crate) fn with_proposal_in_force(self) -> Self {
         self.with_proposed(|_| true)
     }
 
-    /// The same with the proposed settings of these keys in force; all others stay proposed. Only where the user has agreed
-    /// to them.
+    /// Puts the proposed settings of the given keys into force; the others stay proposed. Call it
+    /// only if the user has agreed to them.
     pub(crate) fn with_keys_in_force(self, keys: &[&str]) -> Self {
         self.with_proposed(|name| keys.contains(&name))
     }
@@ -307,7 +304,8 @@ impl Config {
         self
     }
 
-    /// Digests of settings that the command line and the user's configuration agree to.
+    /// Returns the digests that the user has agreed to, on the command line or in the user
+    /// configuration.
     pub(crate) fn consents(&self) -> Result<Vec<Digest>, Failure> {
         const NAME: &str = "trust.settings";
         let mut all = self.flag_consents.clone();
@@ -320,17 +318,16 @@ impl Config {
         Ok(all)
     }
 
-    /// Whether the command line agrees to some settings.
+    /// Returns true if `--consent` was given.
     pub(crate) fn has_consent_flag(&self) -> bool {
         !self.flag_consents.is_empty()
     }
 
-    /// The digests of `--consent`.
     pub(crate) fn flag_consents(&self) -> &[Digest] {
         &self.flag_consents
     }
 
-    /// Folders whose projects' settings are the user's own.
+    /// Returns the folders whose projects' settings count as the user's own, canonicalised.
     pub(crate) fn trusted_folders(&self) -> Vec<Utf8PathBuf> {
         let setting = self.setting("trust.folders");
         let list = setting.and_then(|setting| setting.value.as_ref()?.as_array());
@@ -340,16 +337,18 @@ impl Config {
         folders.filter_map(|folder| folder.canonicalize_utf8().ok()).collect()
     }
 
-    /// What to discover under this configuration.
+    /// Returns the discovery request for this configuration. Fails if the lock file is damaged.
     pub fn request(&self) -> Result<Request, Failure> {
         let path = self.lock_path();
-        // Whoever starts with a damaged lock is stopped here; whoever is at work already goes on without trust.
+        // A damaged lock stops a command at its start, while a running process continues without
+        // trust.
         let lock = Lock::read(&path)
             .map_err(|error| Failure::cannot_run(error.to_string()).hint(LockError::REMEDY))?;
         Ok(Request { lock, lock_path: Some(path), ..self.request_without_trust() })
     }
 
-    /// As [`Config::request`], where trust does not matter, so that a damaged lock is in nobody's way.
+    /// Like [`Config::request`], for commands that don't need trust, so that a damaged lock does
+    /// not matter.
     pub fn request_without_trust(&self) -> Request {
         let mut request = Request::new(self.profile(), self.places.clone());
         request.limits.walk.depth_max = self.number("walk.depth_max");
@@ -361,7 +360,8 @@ impl Config {
         request.extra_roots = self.flag_roots.iter().map(|dir| self.named_root(dir)).collect();
         request.extra_roots.extend(self.roots_of("extra_roots").unwrap_or_default());
         request.roots = self.roots_of("skills_dirs").map(|mut roots| {
-            // A project names its own folders; yours and the pack that ships with the tool stay.
+            // A project's list replaces only the project's own folders; the user's folders and the
+            // built-in pack stay.
             let by_project =
                 self.setting("skills_dirs").is_some_and(|setting| setting.from_project);
             let own = request.profile.roots_at(&self.places).into_iter();
@@ -377,8 +377,8 @@ impl Config {
         request
     }
 
-    /// A root that the user named. Searching is not consenting: a folder of the project stays the
-    /// project's, and its skills are trusted only when a person says so.
+    /// Returns the root for `--root`. Naming a folder does not imply trust: a folder inside the
+    /// project keeps the project scope, so its skills must still be trusted by a person.
     fn named_root(&self, dir: &Utf8Path) -> Root {
         let project = self.places.project();
         let real = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
@@ -387,43 +387,43 @@ impl Config {
         Root { scope, ..Root::extra(dir) }
     }
 
-    /// A text, if it is set.
+    /// The text of a key, if set.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.value(name)?.as_str()
     }
 
-    /// A number, if it is set.
+    /// The number of a key, if set.
     pub(crate) fn amount(&self, name: &str) -> Option<f64> {
         self.value(name).and_then(share_of)
     }
 
-    /// A number of bytes, if it is set.
+    /// The size of a key in bytes, if set.
     pub(crate) fn size(&self, name: &str) -> Option<u64> {
         self.value(name).and_then(size_of)
     }
 
-    /// A list of texts.
+    /// The list of a key. Empty if not set.
     pub(crate) fn texts(&self, name: &str) -> Vec<String> {
         let list = self.value(name).and_then(Value::as_array).into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
-    /// A table, if it is set.
+    /// The table of a key, if set.
     pub(crate) fn table(&self, name: &str) -> Option<&toml::Table> {
         self.value(name)?.as_table()
     }
 
-    /// Whether somebody has set a value.
+    /// Returns true if the value is not the default.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.setting(name).is_some_and(|setting| setting.origin != Origin::Default)
     }
 
-    /// Whether a stranger may have written a value.
+    /// Returns true if the value comes from the project's files, which may be untrusted.
     pub(crate) fn is_from_project(&self, name: &str) -> bool {
         self.setting(name).is_some_and(|setting| setting.from_project)
     }
 
-    /// Where a value came from, for messages.
+    /// Returns the origin of a value, for messages.
     pub(crate) fn origin(&self, name: &str) -> String {
         match self.setting(name).map(|setting| &setting.origin) {
             Some(Origin::File(place)) => place.clone(),
@@ -433,7 +433,8 @@ impl Config {
         }
     }
 
-    /// Where a part of a value stands, for messages: the path leads into the table that the key is.
+    /// Returns the location of a part of a table, for messages. `path` leads into the table of the
+    /// key.
     pub(crate) fn place_within(&self, name: &str, path: &[&str]) -> String {
         let exact = |file: &SettingsFile| {
             let parts: Vec<&str> = name.split('.').chain(path.iter().copied()).collect();
@@ -456,7 +457,7 @@ impl Config {
         self.value(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// A whole number; 0 if it is not set.
+    /// The whole number of a key, or 0 if not set.
     pub(crate) fn number(&self, name: &str) -> usize {
         let number = self.value(name).and_then(Value::as_integer).unwrap_or(0);
         usize::try_from(number).unwrap_or(0)
@@ -531,7 +532,8 @@ fn set(
 }
 
 impl Layers {
-    /// Sets what a file says. An acting value of a project is only proposed.
+    /// Applies a setting from a file. If it comes from a project and starts programs, it is only
+    /// proposed.
     fn set(&mut self, key: &Key, new: Setting) {
         self.proposed.retain(|setting| setting.name != key.name);
         if new.from_project && proposal::is_acting(key, new.value.as_ref()) {
@@ -542,7 +544,7 @@ impl Layers {
     }
 }
 
-/// The configuration, or the first mistake in it.
+/// Returns the configuration, or the first mistake in it.
 fn without_problems((config, problems): (Config, Vec<Failure>)) -> Result<Config, Failure> {
     problems.into_iter().next().map_or(Ok(config), Err)
 }
@@ -610,7 +612,7 @@ fn apply_setting(
     Ok(())
 }
 
-/// What a project forbids comes on top of what the user forbids: it must not take that away.
+/// Appends a project's rules to the user's, so that a project can forbid more but not less.
 fn added(settings: &[Setting], name: &str, value: Value) -> Value {
     let before = settings.iter().find(|setting| setting.name == name);
     let before = before.and_then(|setting| setting.value.as_ref()).and_then(Value::as_array);
@@ -622,7 +624,8 @@ fn added(settings: &[Setting], name: &str, value: Value) -> Value {
     }
 }
 
-/// `[walk] depth_max` becomes `walk.depth_max`; `[skills.auto_trigger]` is another way to write `[auto_trigger]`.
+/// Flattens tables: `[walk] depth_max` becomes `walk.depth_max`. `[skills.auto_trigger]` is an
+/// alias of `[auto_trigger]`.
 fn flatten(table: toml::Table) -> Vec<(String, Value)> {
     let mut out = Vec::new();
     for (name, value) in table {
@@ -641,7 +644,7 @@ fn flatten(table: toml::Table) -> Vec<(String, Value)> {
     out
 }
 
-/// What is in a table, and in the tables of it that are no value of their own.
+/// Flattens a table below `name`. Tables that are values themselves are kept whole.
 fn within(name: &str, table: toml::Table) -> Vec<(String, Value)> {
     let mut out = Vec::new();
     for (key, value) in table {
@@ -696,7 +699,7 @@ fn apply_environment(layers: &mut Layers, env: &Env, here: &Utf8Path) {
             | Shape::Model
             | Shape::Word(_) => Some(Value::from(text)),
             Shape::Paths => {
-                // An empty item would be the working folder, which nobody means.
+                // An empty item would mean the working folder, which is never intended.
                 let items = text.split(':').filter(|item| !item.is_empty());
                 Some(Value::Array(items.map(Value::from).collect()))
             }
@@ -713,7 +716,7 @@ fn apply_environment(layers: &mut Layers, env: &Env, here: &Utf8Path) {
     }
 }
 
-/// The environment variable of a key.
+/// Returns the environment variable of a key.
 pub fn variable_of(name: &str) -> String {
     format!("REPERTOIRE_{}", name.replace('.', "_").to_uppercase())
 }
@@ -728,29 +731,32 @@ fn known_key(name: &str, place: &str) -> Result<&'static Key, Failure> {
     })
 }
 
-/// The keys that somebody may have meant: those of the same section, or all of them, a section in one word.
+/// Suggests keys: those of the same section, or else all, with each section shortened to one entry.
 fn keys_near(name: &str) -> Vec<String> {
-    let section = |name: &'static str| name.split_once('.').map(|(section, _)| section);
-    let wanted = name.split_once('.').map(|(section, _)| section);
+    let wanted = section_of(name);
     let names = KEYS.iter().map(|key| key.name);
     let beside: Vec<String> = names
         .clone()
-        .filter(|name| wanted.is_some() && section(name) == wanted)
+        .filter(|name| wanted.is_some() && section_of(name) == wanted)
         .map(str::to_owned)
         .collect();
     if !beside.is_empty() {
         return beside;
     }
     let mut all: Vec<String> = names
-        .map(|name| section(name).map_or_else(|| name.to_owned(), |section| format!("{section}.…")))
+        .map(|name| {
+            section_of(name).map_or_else(|| name.to_owned(), |section| format!("{section}.…"))
+        })
         .collect();
     all.dedup();
     all
 }
 
+fn section_of(name: &str) -> Option<&str> {
+    name.split_once('.').map(|(section, _)| section)
+}
+
 fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
-    let strings =
-        |value: &Value| value.as_array().is_some_and(|list| list.iter().all(Value::is_str));
     let (right, expected) = match key.shape {
         Shape::Bool => (value.is_bool(), "`true` or `false`".to_owned()),
         Shape::Number => {
@@ -761,7 +767,7 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
             (number.is_some_and(|n| (0.0..=1.0).contains(&n)), "a number from 0 to 1".to_owned())
         }
         Shape::Text | Shape::Secret => (value.is_str(), "a text".to_owned()),
-        Shape::Texts => (strings(value), "a list of texts".to_owned()),
+        Shape::Texts => (is_list_of_strings(value), "a list of texts".to_owned()),
         Shape::Amount => (share_of(value).is_some_and(|n| n >= 0.0), "a number from 0".to_owned()),
         Shape::Duration => (
             value.as_str().is_some_and(|text| duration(text).is_ok()),
@@ -779,10 +785,12 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
             value.as_str().is_some_and(|word| words.contains(&word)),
             format!("one of {}", words.join(", ")),
         ),
-        Shape::Rules => (strings(value), "a list of rules, as `bash(git status:*)`".to_owned()),
+        Shape::Rules => {
+            (is_list_of_strings(value), "a list of rules, as `bash(git status:*)`".to_owned())
+        }
         Shape::Table => (value.is_table(), "a table".to_owned()),
         Shape::Path => (value.is_str(), "a path".to_owned()),
-        Shape::Paths => (strings(value), "a list of paths".to_owned()),
+        Shape::Paths => (is_list_of_strings(value), "a list of paths".to_owned()),
         Shape::Profile => {
             let words: Vec<&str> = ProfileId::ALL.iter().map(|id| id.as_str()).collect();
             (
@@ -804,12 +812,16 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("{place}: `{name}` is {value}, but should be {expected}")))
 }
 
-/// `1` is a number from 0 to 1 as well.
+fn is_list_of_strings(value: &Value) -> bool {
+    value.as_array().is_some_and(|list| list.iter().all(Value::is_str))
+}
+
+/// Returns the value as a float. An integer such as `1` is accepted, too.
 fn share_of(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
 }
 
-/// The number of bytes of a value such as `512MiB`, `2GB` or `1048576`.
+/// Parses a number of bytes, such as `512MiB`, `2GB` or `1048576`.
 fn size_of(value: &Value) -> Option<u64> {
     if let Some(number) = value.as_integer() {
         return u64::try_from(number).ok();
@@ -829,7 +841,7 @@ fn size_of(value: &Value) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// A time such as `90s`, `10m`, `1h`, `500ms`; a bare number is seconds.
+/// Parses a time such as `90s`, `10m`, `1h` or `500ms`. A bare number is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

@@ -1,7 +1,9 @@
-//! Consent to the settings of a project that start programs, open the network to them, or let them read more.
+//! Consent to the settings of a project that start programs, give them network access, or let them
+//! read more.
 //!
-//! The user agrees at a terminal, with `rep trust --project`, with `--consent DIGEST`, or in their own configuration. Where
-//! there is no terminal nothing is asked, and the command stops with the line that agrees.
+//! The user agrees at a terminal, with `rep trust --project`, with `--consent DIGEST`, or in the
+//! user configuration. Without a terminal nothing is asked: the command stops and prints the
+//! command that agrees.
 
 use repertoire_github::base;
 use repertoire_skill::skill::Digest;
@@ -13,9 +15,9 @@ use crate::env::Env;
 use crate::failure::Failure;
 use crate::ui::Ui;
 
-/// The acting keys that `rep verify` reads.
+/// The keys requiring consent that `rep verify` reads.
 pub(crate) const CHECK_KEYS: &[&str] = &["plan.checks", "plan.final_checks"];
-/// The acting keys that a run of a plan reads.
+/// The keys requiring consent that a run of a plan reads.
 pub(crate) const PLAN_KEYS: &[&str] =
     &["plan.checks", "plan.final_checks", "plan.self_improve", "plan.copy", "plan.setup"];
 
@@ -24,32 +26,31 @@ mod question;
 pub(crate) use self::question::show;
 use self::question::{Answer, ask, ask_to_remember};
 
-/// The user's decision so far on the settings of a project that start programs.
+/// The user's decision so far on the project's settings that start programs.
 pub(crate) struct Standing {
-    /// The settings.
     pub(crate) proposal: Proposal,
-    /// Whether the user agrees to them as they are.
+    /// Trust in the current values of the settings.
     pub(crate) trust: Trust,
-    /// Where the user agrees; `None` if not.
+    /// The way in which the user has agreed. `None` if not.
     pub(crate) by: Option<ConsentBy>,
-    /// The lock, with the settings that were agreed to before.
+    /// The lock file, with the settings that were agreed to before.
     pub(crate) lock: Lock,
 }
 
-/// Where the user agrees to settings.
+/// The way in which the user has agreed to settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConsentBy {
     /// By their digest, with `--consent` or in `trust.settings`.
     Digest,
-    /// By a folder of `trust.folders`.
+    /// By a folder in `trust.folders`.
     Folder,
-    /// In the lock.
+    /// By an entry in the lock file.
     Lock,
 }
 
 impl Config {
-    /// The configuration of a checkout of the base branch, with all of it in force: whoever can write there can write the
-    /// workflow that runs this program.
+    /// Loads the configuration of a checkout of the base branch, with all settings in force: anyone
+    /// who can write to that branch can also change the workflow that runs this program.
     pub(crate) fn of_base_branch(env: &Env, house: &base::House) -> Result<Self, Failure> {
         let config = Config::load(env, house.dir(), &Flags::default())?;
         Ok(config.with_proposal_in_force())
@@ -57,11 +58,13 @@ impl Config {
 }
 
 impl<'a> Ctx<'a> {
-    /// This context with the acting settings of these keys in force, once the user has agreed to them. Asks at a terminal.
+    /// Returns a context with the project's settings for these keys in force, once the user has
+    /// agreed to them. Asks at a terminal.
     ///
-    /// A command names the keys that it reads: it does not ask because of others, and they do not come into force. The user
-    /// is shown all acting settings of the project and agrees to them together, so that one consent is enough for every
-    /// command; a change of a key that a command does not read is none of its questions.
+    /// A command names the keys that it reads. It does not ask because of other keys, and those
+    /// don't come into force. The user sees all settings that need consent and agrees to them
+    /// together, so that one consent is enough for every command. A changed key matters only to the
+    /// commands that read it.
     pub(crate) fn with_consent(
         &self,
         keys: &[&'static str],
@@ -72,7 +75,7 @@ impl<'a> Ctx<'a> {
         else {
             return Ok(agreed);
         };
-        // Mistakes are reported before anything is asked.
+        // Report mistakes before asking.
         self.check_proposal()?;
         let standing = self.standing(proposal)?;
         let proposal = &standing.proposal;
@@ -83,18 +86,19 @@ impl<'a> Ctx<'a> {
         Ok(agreed)
     }
 
-    /// Reports mistakes in the acting settings of the project.
+    /// Reports mistakes in the project's settings that need consent.
     pub(crate) fn check_proposal(&self) -> Result<(), Failure> {
         let checked = self.with_proposal_in_force();
         CHECK_KEYS.iter().try_for_each(|name| checked.checks(name).map(drop))
     }
 
-    /// This context as if the user had agreed to everything: to check settings and to show them.
+    /// Returns a context as if the user had agreed to everything. Only for checking and showing
+    /// settings.
     pub(crate) fn with_proposal_in_force(&self) -> Ctx<'a> {
         Ctx { env: self.env, config: self.config.clone().with_proposal_in_force() }
     }
 
-    /// The user's decision so far.
+    /// Determines the user's decision so far.
     pub(crate) fn standing(&self, proposal: Proposal) -> Result<Standing, Failure> {
         let lock = Lock::read(&self.config.lock_path())
             .map_err(|error| Failure::cannot_run(error.to_string()).hint(LockError::REMEDY))?;
@@ -123,7 +127,8 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Shows settings that the user has not agreed to, and asks at a terminal whether to trust them from now on.
+    /// Shows settings that the user has not agreed to, and asks at a terminal whether to trust them
+    /// from now on.
     pub(crate) fn obtain_trust(&self, standing: &Standing, ui: &mut Ui<'_>) -> Result<(), Failure> {
         show(self, standing, ui)?;
         if !self.can_be_asked(ui) {
@@ -135,12 +140,12 @@ impl<'a> Ctx<'a> {
         self.remember(&standing.proposal, ui)
     }
 
-    /// Whether there is a person at a terminal, and no program that reads along.
+    /// Returns true if a user is at a terminal and the output is not JSON.
     pub(crate) fn can_be_asked(&self, ui: &Ui<'_>) -> bool {
         self.env.stdin_is_terminal && self.env.stderr_is_terminal && !ui.json
     }
 
-    /// Pins settings in the user's lock.
+    /// Pins settings in the user's lock file.
     pub(crate) fn remember(&self, proposal: &Proposal, ui: &mut Ui<'_>) -> Result<(), Failure> {
         let path = self.config.lock_path();
         Lock::update(&path, |lock| {
@@ -153,7 +158,7 @@ impl<'a> Ctx<'a> {
     }
 }
 
-/// The failure of a command that ran nothing because the user has not agreed, and there is no terminal to ask at.
+/// The failure of a command that needs consent where there is no terminal to ask at.
 fn needed(standing: &Standing, has_flag: bool) -> Failure {
     without_consent("nothing was run", standing, has_flag)
         .hint("To agree for one command only, add the same `--consent` to it.")
@@ -189,7 +194,7 @@ fn declined(outcome: &str) -> Failure {
         .hint("Edit the settings, or run the command again to be asked again.")
 }
 
-/// The failure of a command that reads acting settings before the user was asked about them.
+/// The failure of a command that reads settings before the user was asked about them.
 pub(crate) fn not_settled() -> Failure {
     Failure::cannot_run("settings of this project start programs, and you have not agreed to them")
         .hint("Look at them and agree with `rep trust --project`.")
@@ -234,7 +239,8 @@ mod tests {
             }
         }
 
-        /// Whether the settings that hold in a folder of the project are agreed to, with these consents on the command line.
+        /// Returns true if the settings of a folder are agreed to, given these consents on the
+        /// command line.
         fn is_agreed(&self, folder: &str, consents: Vec<Digest>) -> bool {
             let env = self.env(folder);
             let flags = Flags { consents, ..Flags::default() };
@@ -306,7 +312,7 @@ mod tests {
             project(empty);
             assert!(consents(CHECK_KEYS) && consents(PLAN_KEYS), "{empty}");
         }
-        // One consent is enough for all commands, until something changes that a command reads.
+        // One consent is enough for all commands, until a value changes that a command reads.
         let text = "plan.setup = 'npm ci'\n[plan.checks.a]\ncommand = 'true'\n";
         project(text);
         let env = place.env("project");

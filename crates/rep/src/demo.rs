@@ -1,5 +1,5 @@
-//! The demo: lays out a small real workspace in a temporary folder and runs real commands in it. What it
-//! prints is what those commands print; nothing is staged.
+//! The demo: creates a small workspace in a temporary folder and runs real commands in it. It
+//! prints the real output of those commands.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -13,16 +13,15 @@ use crate::env::Env;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::{self, Ui};
 
-/// What happens to the workspace in the end.
+/// The fate of the workspace after the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Afterwards {
-    /// It is removed.
     Remove,
-    /// It stays, and its path is printed.
+    /// The workspace is kept, and its path is printed.
     Keep,
 }
 
-/// The workspace's files, relative to its folder.
+/// The files of the workspace, relative to its folder.
 const FILES: &[(&str, &str)] = &[
     ("shop/.claude/skills/release-notes/SKILL.md", include_str!("demo/release-notes.md")),
     ("shop/.claude/skills/release-notes/assets/template.md", include_str!("demo/template.md")),
@@ -40,13 +39,13 @@ const FILES: &[(&str, &str)] = &[
     ("shop/github-event.json", include_str!("demo/github-event.json")),
 ];
 
-/// The change that is reviewed: a file of the project, and what it becomes.
+/// The change to review: a file of the project, and its new text.
 const CHANGE: (&str, &str) = ("refunds.py", include_str!("demo/refunds-changed.py"));
 
-/// How the last line of a run goes on.
+/// The start of the resume hint in the last line of a run.
 const RESUME: &str = " · rep run --resume ";
 
-/// Commands of the demo that there has to be a repository for, once plans are worked through.
+/// Commands of the demo that need a git repository, from the first run of a plan on.
 const GIT_WORDS: &[&str] = &["plan", "runs", "replay", "review", "memory"];
 
 struct Step {
@@ -270,7 +269,6 @@ const STEPS: &[Step] = &[
     },
 ];
 
-/// Runs the demo.
 pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
     let folder = tempfile::Builder::new().prefix("rep-demo-").tempdir().map_err(|error| {
         Failure::cannot_run(format!("no temporary folder can be made: {error}"))
@@ -287,12 +285,12 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
         vars: [
             ("HOME".to_owned(), dir.join("home").to_string()),
             ("REPERTOIRE_DATA_DIR".to_owned(), dir.join("data").to_string()),
-            // Nothing is run but what stands above, so what a sandbox could do is of no interest.
+            // The demo runs only the commands above, so it needs no sandbox.
             ("REPERTOIRE_SANDBOX".to_owned(), "off".to_owned()),
             ("PATH".to_owned(), env.var("PATH").unwrap_or_default().to_owned()),
         ]
         .into(),
-        // The demo's commands write to memory, and ask nobody.
+        // The output goes to memory, and no questions are asked.
         is_terminal: false,
         stderr_is_terminal: false,
         stdin_is_terminal: true,
@@ -336,7 +334,8 @@ fn lay_out(dir: &Utf8Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs of plans work in worktrees, so the project has to be a repository by then; false if git cannot make it one.
+/// Makes the project a git repository, since runs of plans need worktrees. Returns false if that
+/// fails.
 fn commit(stage: &Env) -> bool {
     let steps: [&[&str]; 3] = [
         &["init", "--quiet", "--initial-branch=main"],
@@ -384,7 +383,7 @@ fn announce(number: usize, step: &Step, ui: &mut Ui<'_>) -> std::io::Result<()> 
     writeln!(ui.out, "{}\n", ui.paint(ui::ACCENT, command))
 }
 
-/// One place for data and talk, in the order in which a terminal shows them.
+/// One buffer for stdout and stderr, so that their lines keep the order of a terminal.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
 
@@ -398,15 +397,15 @@ impl Write for Shared {
     }
 }
 
-/// A line without how to go on: the demo's conversations are not among the user's, and are gone in a moment.
+/// Removes the resume hint from a line, since the demo's conversations are deleted with its folder.
 fn without_resume(line: &str) -> String {
     let Some((before, after)) = line.split_once(RESUME) else { return line.to_owned() };
-    // What ends the colour stays.
+    // Keep the escape sequence that resets the colour.
     let end = after.find('\u{1b}').map_or("", |at| &after[at..]);
     format!("{before}{end}")
 }
 
-/// A line without what is left of the folder's path where there was no room for all of it.
+/// Removes a truncated path of the temporary folder from a line.
 fn without_cut_path(line: &str, dir: &str) -> String {
     let starts = dir.char_indices().rev().filter(|(at, _)| *at > 1).map(|(at, _)| &dir[..at]);
     let starts = std::iter::once(dir).chain(starts);
@@ -414,7 +413,7 @@ fn without_cut_path(line: &str, dir: &str) -> String {
     cut.map_or_else(|| line.to_owned(), |cut| line.replace(&cut, "…"))
 }
 
-/// Runs a command as a user would, in the project, with paths made short.
+/// Runs a command in the project, and prints its output with shortened paths.
 fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<(), Failure> {
     let written = Shared::default();
     let mut inner = Ui {

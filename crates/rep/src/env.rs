@@ -1,4 +1,4 @@
-//! The process's surroundings, read once and passed on: nothing else asks the environment.
+//! The environment of the process, read once and passed on. No other module reads it.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -13,33 +13,32 @@ use crate::failure::Failure;
 
 pub(crate) mod handed_over;
 
-/// Where and how `rep` was started.
+/// The working folder, the variables and the terminals that `rep` was started with.
 #[derive(Clone, Debug)]
 pub struct Env {
-    /// The working directory.
     pub here: Utf8PathBuf,
-    /// Whether that is another folder than the process stands in, so that paths have to be joined.
+    /// True if `here` differs from the process's working folder, so that paths must be joined to
+    /// it.
     pub moved: bool,
     /// Environment variables that are UTF-8.
     pub vars: BTreeMap<String, String>,
-    /// Whether standard output is a terminal.
+    /// True if standard output is a terminal.
     pub is_terminal: bool,
-    /// Whether standard input is a terminal: a person who can be asked.
+    /// True if standard input is a terminal, so that a user can be asked.
     pub stdin_is_terminal: bool,
-    /// Whether standard error is a terminal.
+    /// True if standard error is a terminal.
     pub stderr_is_terminal: bool,
-    /// Width of the terminal in columns.
     pub columns: usize,
 }
 
-/// Where Ollama listens, which is what most people mean by a server of their own.
+/// Ollama's address, the default for OpenAI-compatible servers.
 const COMPAT_URL: &str = "http://127.0.0.1:11434/v1";
-/// The hidden command that puts up the walls of the sandbox.
+/// The hidden subcommand that sets up the sandbox.
 pub const SANDBOX_WORD: &str = "__sandbox";
 const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 
-/// How the variables begin that other agents need for themselves.
+/// Prefixes of the variables that external agents need for themselves.
 const AGENTS_OWN: &[&str] = &[
     "ANTHROPIC_",
     "CLAUDE_",
@@ -58,7 +57,7 @@ const AGENTS_OWN: &[&str] = &[
 ];
 
 impl Env {
-    /// The surroundings of this process.
+    /// Reads the environment of this process.
     pub fn of_process() -> Result<Self, Failure> {
         let here = std::env::current_dir().map_err(|error| {
             Failure::cannot_run(format!("the working directory is gone: {error}"))
@@ -80,26 +79,27 @@ impl Env {
         Ok(Env { here, moved, vars, is_terminal, stdin_is_terminal, stderr_is_terminal, columns })
     }
 
-    /// A variable that is set and not empty.
+    /// Returns a variable that is set and not empty.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The user's home; without one, a folder that does not exist.
+    /// The user's home. If unknown, a folder that does not exist.
     pub fn home(&self) -> Utf8PathBuf {
         let home = self.var("HOME").or_else(|| self.var("USERPROFILE"));
         home.map_or_else(|| Utf8PathBuf::from("/nonexistent"), Utf8PathBuf::from)
     }
 
-    /// Where the user's configuration lives.
+    /// The folder of the user's configuration.
     pub fn config_dir(&self) -> Utf8PathBuf {
         let base = self.var("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
-        // A relative one would make the project that the user stands in the owner of the lock.
+        // A relative path would put the user's lock file into whatever project is the working
+        // folder.
         let base = base.filter(|base| base.is_absolute());
         base.unwrap_or_else(|| self.home().join(".config")).join("repertoire")
     }
 
-    /// Where data lives that can be made again.
+    /// The folder of the journal, the conversations, the worktrees and other data.
     pub fn data_dir(&self) -> Utf8PathBuf {
         if let Some(dir) = self.var("REPERTOIRE_DATA_DIR") {
             return dir.into();
@@ -108,102 +108,97 @@ impl Env {
         base.unwrap_or_else(|| self.home().join(".local/share")).join("repertoire")
     }
 
-    /// A variable that must never be told.
+    /// Returns a variable as a secret, which cannot be printed.
     pub fn secret(&self, name: &str) -> Option<Secret> {
         self.var(name).map(|value| Secret::new(value.trim()))
     }
 
-    /// Every variable whose name says that it must never be told, and whose value is long enough to be recognised.
+    /// Returns all variables with the name of a secret and a value long enough to be recognised in
+    /// text.
     pub fn secrets(&self) -> Vec<Secret> {
-        let is_secret = |name: &str, value: &str| {
-            // A variable such as `SSH_AUTH_SOCK` names a file, which is no secret.
-            let is_path = value.starts_with('/') && value.matches('/').count() > 1;
-            is_secret_variable(name)
-                && value.trim().len() >= 8
-                && (!is_path || value.contains(['+', '=']))
-        };
         let all = self.vars.iter().filter(|(name, value)| is_secret(name, value));
         all.map(|(_, value)| Secret::new(value.trim())).collect()
     }
 
-    /// Where models are, and the keys to them.
+    /// Returns the addresses of model services, with their API keys.
     pub fn endpoints(&self) -> Endpoints {
-        let endpoint = |url: Option<&str>, default: &str, key: Option<&str>| Endpoint {
-            base_url: url.unwrap_or(default).trim_end_matches('/').to_owned(),
-            key: key.map(|key| Secret::new(key.trim())),
-        };
         let anthropic = self.var("ANTHROPIC_API_KEY");
         let openai = self.var("OPENAI_API_KEY");
         let openai_url = self.var("OPENAI_BASE_URL");
         Endpoints {
             anthropic: anthropic
-                .map(|key| endpoint(self.var("ANTHROPIC_BASE_URL"), ANTHROPIC_URL, Some(key))),
-            openai: openai.map(|key| endpoint(openai_url, OPENAI_URL, Some(key))),
-            // A key goes nowhere but to the address that it was set for.
-            compat: Some(endpoint(openai_url, COMPAT_URL, openai.filter(|_| openai_url.is_some()))),
+                .map(|key| make_endpoint(self.var("ANTHROPIC_BASE_URL"), ANTHROPIC_URL, Some(key))),
+            openai: openai.map(|key| make_endpoint(openai_url, OPENAI_URL, Some(key))),
+            // Send the key only to the address that it was set for, not to a default one.
+            compat: Some(make_endpoint(
+                openai_url,
+                COMPAT_URL,
+                openai.filter(|_| openai_url.is_some()),
+            )),
         }
     }
 
-    /// What programs that agents start see of the environment: what they need to work, and no secrets. Somebody else's
-    /// agent gets its own keys as well.
+    /// Returns the environment for programs that agents start, without secrets. With `for_agent`,
+    /// an external agent gets its own keys as well.
     pub fn tool_environment(&self, for_agent: bool) -> Vec<(String, String)> {
         let mut out = scrubbed(self.vars.clone());
-        let is_own = |name: &str| AGENTS_OWN.iter().any(|prefix| name.starts_with(prefix));
-        let own = self.vars.iter().filter(|(name, _)| for_agent && is_own(name));
+        let own = self.vars.iter().filter(|(name, _)| for_agent && is_for_agents(name));
         out.extend(own.map(|(name, value)| (name.clone(), value.clone())));
         out
     }
 
-    /// The program and its first argument that put up the walls of the sandbox; nothing if the program is gone.
+    /// Returns the command that sets up the sandbox: this executable and its hidden subcommand. If
+    /// the path of the executable is unknown, it is missing.
     pub fn sandbox_helper() -> Vec<String> {
         let exe =
             std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok());
         exe.into_iter().chain([SANDBOX_WORD.to_owned()]).collect()
     }
 
-    /// The sandbox of this machine. It is looked for once, when the first program starts.
+    /// Returns the sandbox of this machine, which is probed once, when the first program starts.
     pub fn sandbox() -> Probed {
         static SANDBOX: OnceLock<Probed> = OnceLock::new();
         SANDBOX.get_or_init(|| Probed::later(Env::sandbox_helper())).clone()
     }
 
-    /// Where a program is, by the folders of `PATH`.
+    /// Finds an executable in the folders of `PATH`.
     pub fn program(&self, name: &str) -> Option<Utf8PathBuf> {
         let folders = self.var("PATH")?.split(':').filter(|folder| !folder.is_empty());
         folders.map(|folder| Utf8Path::new(folder).join(name)).find(|path| is_program(path))
     }
 
-    /// Where conversations and what is remembered of them are kept.
+    /// The folder of saved conversations.
     pub fn conversations_dir(&self) -> Utf8PathBuf {
         self.data_dir().join("conversations")
     }
 
-    /// Where things are kept that only save time.
+    /// The folder of files that can be recreated.
     pub fn cache_dir(&self) -> Utf8PathBuf {
         let base = self.var("XDG_CACHE_HOME").map(Utf8PathBuf::from);
-        // One that depends on where the user stands is to be ignored, by the rules of these folders.
+        // The XDG specification says to ignore relative paths.
         let base = base.filter(|base| base.is_absolute());
         base.unwrap_or_else(|| self.home().join(".cache")).join("repertoire")
     }
 
-    /// Where long output and the private folders of commands are: beneath the cache, or beneath the temporary folder of
-    /// the system if the cache cannot be written to.
+    /// The folder of long output and of the commands' private folders: beneath the cache, or
+    /// beneath the system's temporary folder if the cache is not writable.
     pub fn output_dir(&self) -> Utf8PathBuf {
         let cached = self.cache_dir().join("output");
         if is_writable_folder(&cached) {
             return cached;
         }
-        // If there is none either, the error of whatever is written names the folder of the cache.
+        // If that fails too, return the cache folder, so that later errors name it.
         self.temporary_output_dir().unwrap_or(cached)
     }
 
-    /// A folder of this user in the temporary folder, which others can neither read nor prepare.
+    /// Returns a folder of this user in the temporary folder that others can neither read nor
+    /// create beforehand.
     fn temporary_output_dir(&self) -> Option<Utf8PathBuf> {
         use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
         let base = self.var("TMPDIR").map(Utf8PathBuf::from).filter(|base| base.is_absolute());
         let user = rustix::process::geteuid().as_raw();
         let own = base.unwrap_or_else(|| "/tmp".into()).join(format!("repertoire-{user}"));
-        // It may be there already, and then has to be ours.
+        // The folder may exist already; then it must be ours, which is checked below.
         let _ = std::fs::DirBuilder::new().mode(0o700).create(&own);
         let found = own.symlink_metadata().ok()?;
         let is_ours = found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0;
@@ -212,12 +207,31 @@ impl Env {
     }
 }
 
-/// Makes a folder that only this user reads, if it is not there. Returns whether files can be made in it.
+/// Creates a folder that only this user can read, if it does not exist. Returns true if it is
+/// writable.
 fn is_writable_folder(folder: &Utf8Path) -> bool {
     use std::os::unix::fs::DirBuilderExt as _;
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     made.is_ok() && rustix::fs::access(folder.as_str(), access).is_ok()
+}
+
+/// Returns true if the name is that of a secret, and the value is long enough and no path.
+fn is_secret(name: &str, value: &str) -> bool {
+    // A variable such as `SSH_AUTH_SOCK` holds the path of a file, which is no secret.
+    let is_path = value.starts_with('/') && value.matches('/').count() > 1;
+    is_secret_variable(name) && value.trim().len() >= 8 && (!is_path || value.contains(['+', '=']))
+}
+
+fn is_for_agents(name: &str) -> bool {
+    AGENTS_OWN.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn make_endpoint(url: Option<&str>, default: &str, key: Option<&str>) -> Endpoint {
+    Endpoint {
+        base_url: url.unwrap_or(default).trim_end_matches('/').to_owned(),
+        key: key.map(|key| Secret::new(key.trim())),
+    }
 }
 
 #[cfg(unix)]
@@ -265,7 +279,7 @@ mod tests {
         let vars = [("XDG_CACHE_HOME", file.as_path()), ("TMPDIR", dir)];
         let own = dir.join(format!("repertoire-{}", rustix::process::geteuid().as_raw()));
         assert_eq!(env(&vars).output_dir(), own.join("output"));
-        // A folder that others prepared, or can read, is not taken.
+        // A folder that another user may have created, or can read, is not used.
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(env(&vars).output_dir(), file.join("repertoire/output"));
         std::fs::remove_dir_all(&own).unwrap();

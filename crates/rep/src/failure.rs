@@ -1,50 +1,48 @@
-//! What went wrong with a command: one message, what to do next, and the exit code.
+//! The failure of a command: a message, hints and the exit code.
 
 use std::fmt;
 
-/// Exit codes, the same for every command.
+/// The exit code of a command, with the same meaning for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Done.
     Done = 0,
-    /// The answer is no: lint errors, something not found, a check that failed.
+    /// A negative answer: lint errors, something not found, a failed check.
     No = 1,
-    /// Wrong use.
+    /// Wrong usage.
     Usage = 2,
-    /// Could not run.
+    /// The command could not run.
     CannotRun = 3,
-    /// Somebody pressed Ctrl-C.
+    /// Interrupted with Ctrl-C.
     Interrupted = 130,
 }
 
-/// A command that did not happen.
+/// A command that failed, with its message and exit code.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code.
     pub exit: Exit,
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub message: String,
-    /// What to do next.
+    /// Suggestions for the user.
     pub hints: Vec<String>,
 }
 
 impl Failure {
-    /// The answer is no.
+    /// Creates a failure for a negative answer.
     pub fn no(message: impl Into<String>) -> Self {
         Failure { exit: Exit::No, message: message.into(), hints: Vec::new() }
     }
 
-    /// The user asked for something that makes no sense.
+    /// Creates a failure for wrong usage.
     pub fn usage(message: impl Into<String>) -> Self {
         Failure { exit: Exit::Usage, message: message.into(), hints: Vec::new() }
     }
 
-    /// The world is in the way.
+    /// Creates a failure for a command that could not run.
     pub fn cannot_run(message: impl Into<String>) -> Self {
         Failure { exit: Exit::CannotRun, message: message.into(), hints: Vec::new() }
     }
 
-    /// Adds what to do next.
+    /// Adds a suggestion for the user.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
@@ -60,7 +58,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// A reader that went away is no failure: `rep list | head` is done.
+/// Returns true if the reader has closed the pipe, which is no failure: see `rep list | head`.
 pub(crate) fn is_broken_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
 }
@@ -72,5 +70,5 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// What a command gives back.
+/// The result of a command.
 pub type Outcome = Result<Exit, Failure>;

@@ -1,5 +1,5 @@
-//! A run as people watch it: the answer as it comes, one line for each call of a tool, skills with their reason,
-//! and what went differently than planned. For programs: the events themselves, one a line.
+//! Displays a run: the answer as it streams, one line per tool call, loaded skills with their
+//! reasons, and warnings. With `--json`, prints the events themselves, one per line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -17,42 +17,43 @@ mod waiting;
 
 use waiting::Waiting;
 
-/// Columns that a name of a skill takes at least, so that reasons stand below each other.
+/// Minimum width of a skill's name, so that the reasons are aligned.
 const SKILL_COLUMNS: usize = 24;
 
-/// How a run is shown.
+/// Display options of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Manner {
-    /// Whether thoughts are shown.
+    /// True if the model's thinking is shown.
     pub(crate) thinking: bool,
-    /// Whether the answer is shown as it comes: on a terminal. Elsewhere it is written once, whole.
+    /// True if the answer is printed while it streams, as on a terminal. Otherwise it is printed at
+    /// the end.
     pub(crate) streamed: bool,
-    /// Whether a line can be written over: where talk goes to a terminal.
+    /// True if a line can be overwritten, because standard error is a terminal.
     pub(crate) rewritten: bool,
 }
 
-/// Shows a run.
+/// The display of a run.
 pub(crate) struct Live {
     manner: Manner,
-    /// Whether the answer stands in the middle of a line.
+    /// True if the cursor is inside a line of the answer.
     mid_line: bool,
-    /// Whether thoughts stand in the middle of a line.
+    /// True if the cursor is inside a line of thinking.
     mid_thought: bool,
-    /// The call whose line can still be written over.
+    /// The id of the call whose line can still be overwritten.
     open: Option<String>,
     calls: BTreeMap<String, Call>,
     scores: BTreeMap<String, f64>,
-    /// What works less well than it should, as far as it was told.
+    /// Degradations that were already reported.
     degraded: BTreeSet<String>,
     waiting: Waiting,
     spent: Spent,
 }
 
-/// What runs took, added up.
+/// The total usage of the runs so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent {
     usage: Usage,
-    /// None if some price is not known.
+    /// `None` if a price is unknown.
     cost_usd: Option<f64>,
     runs: u32,
     turns: u32,
@@ -80,7 +81,6 @@ impl Live {
         }
     }
 
-    /// Shows one event.
     pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui<'_>) -> std::io::Result<()> {
         if ui.json {
             serde_json::to_writer(&mut *ui.out, event)?;
@@ -104,9 +104,9 @@ impl Live {
                 self.spent.add(usage, *cost_usd, *iterations);
                 Ok(())
             }
-            // The run ends with it, and says so.
+            // The run ends with this limit, and its failure reports it.
             EventKind::Limit { limit, .. } if event.depth == 0 && limit != "allowance" => Ok(()),
-            // It stays so for as long as we look on: once is enough.
+            // A degradation lasts for the whole run, so report it once.
             EventKind::Degraded { message, .. } if !self.degraded.insert(message.clone()) => Ok(()),
             EventKind::ToolCall { id, tool, subject, arguments } => {
                 let call = Call {
@@ -131,7 +131,7 @@ impl Live {
         }
     }
 
-    /// One line for what needs no more.
+    /// Formats the events that need only one line.
     fn line(&self, kind: &EventKind, ui: &Ui<'_>) -> Option<String> {
         let faint = |text: String| Some(ui.paint_err(ui::FAINT, one_line(&text, ui)));
         let warning = |text: String| Some(ui.paint_err(ui::WARN, one_line(&text, ui)));
@@ -242,9 +242,10 @@ impl Live {
             return Ok(());
         };
         let time = ui.paint_err(ui::FAINT, ui::time(ended.duration_ms));
-        let mark = match ended.is_error {
-            true => ui.paint_err(ui::BAD, "✗"),
-            false => ui.paint_err(ui::GOOD, "✓"),
+        let mark = if ended.is_error {
+            ui.paint_err(ui::BAD, "✗")
+        } else {
+            ui.paint_err(ui::GOOD, "✓")
         };
         let line = format!("{indent}{}  {mark} {time}", call.line(indent, ui));
         self.over(id, &line, ui)?;
@@ -285,7 +286,7 @@ impl Live {
         self.say(&format!("{indent}  {}", ui.paint_err(ui::FAINT, reason)), ui)
     }
 
-    /// Writes over the line of a call, if it is still the last; else a line of its own.
+    /// Overwrites the line of a call if it is still the last line, or prints a new one.
     fn over(&mut self, id: &str, line: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
         if self.open.as_deref() == Some(id) {
             self.open = None;
@@ -294,19 +295,19 @@ impl Live {
         self.say(line, ui)
     }
 
-    /// A line of talk.
+    /// Prints a line to standard error.
     fn say(&mut self, line: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
         self.close(ui)?;
         writeln!(ui.err, "{line}")
     }
 
-    /// A faint line of talk.
+    /// Prints a faint line to standard error.
     pub(crate) fn note(&mut self, text: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
         let line = ui.paint_err(ui::FAINT, one_line(text, ui));
         self.say(&line, ui)
     }
 
-    /// Ends whatever stands in the middle of a line.
+    /// Ends a line that is still open.
     pub(crate) fn close(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
         self.close_talk(ui)?;
         self.end_text(ui)
@@ -314,10 +315,7 @@ impl Live {
 
     fn close_talk(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
         self.close_call(ui)?;
-        match std::mem::take(&mut self.mid_thought) {
-            true => writeln!(ui.err),
-            false => Ok(()),
-        }
+        if std::mem::take(&mut self.mid_thought) { writeln!(ui.err) } else { Ok(()) }
     }
 
     fn close_call(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
@@ -336,21 +334,22 @@ impl Live {
         Ok(())
     }
 
-    /// What the runs so far took.
     pub(crate) fn spent(&self) -> Spent {
         self.spent
     }
 
-    /// Says that we wait for a model that has been silent for long.
+    /// Shows a line about waiting for a model that has been silent for long.
     pub(crate) fn tick(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
         let is_clean = !self.mid_line && !self.mid_thought && self.open.is_none();
-        match self.manner.rewritten && is_clean && !ui.json {
-            true => self.waiting.tell(Instant::now(), ui),
-            false => Ok(()),
+        if self.manner.rewritten && is_clean && !ui.json {
+            self.waiting.tell(Instant::now(), ui)
+        } else {
+            Ok(())
         }
     }
 
-    /// The arguments of the call that is asked for. Of two calls that look the same and are not, none.
+    /// Returns the arguments of a pending call. `None` if several calls match and their arguments
+    /// differ.
     pub(crate) fn arguments(&self, tool: &str, subject: &str) -> Option<&Value> {
         let same = |call: &&Call| call.tool == tool && call.subject == subject && !call.is_denied;
         let mut found = self.calls.values().filter(same).map(|call| &call.arguments);
@@ -358,7 +357,7 @@ impl Live {
         found.all(|other| other == first).then_some(first)
     }
 
-    /// The end of a run: the answer, where it was not shown as it came, and what it took.
+    /// Prints the end of a run: the answer, unless it was streamed, and the usage.
     pub(crate) fn end(&mut self, report: &Report, ui: &mut Ui<'_>) -> std::io::Result<()> {
         if ui.json {
             return Ok(());
@@ -382,18 +381,19 @@ struct Ended<'a> {
 impl Call {
     fn line(&self, indent: &str, ui: &Ui<'_>) -> String {
         let tool = ui::fit(&self.tool, 40);
-        // Room for the mark and the time, so that the line can be written over.
+        // Leave room for the mark and the time, so that the overwritten line does not wrap.
         let room = ui.columns.saturating_sub(indent.len() + ui::width(&tool) + 20).max(20);
         let tool = ui.paint_err(ui::ACCENT, tool);
-        match self.subject.is_empty() {
-            true => format!("⏺ {tool}"),
-            false => format!("⏺ {tool}  {}", ui::fit(&self.subject, room)),
+        if self.subject.is_empty() {
+            format!("⏺ {tool}")
+        } else {
+            format!("⏺ {tool}  {}", ui::fit(&self.subject, room))
         }
     }
 }
 
 fn one_line(text: &str, ui: &Ui<'_>) -> String {
-    // Advice must not be cut off; a terminal wraps it.
+    // Long enough not to cut off advice; the terminal wraps it.
     ui::fit(text, ui.columns.saturating_mul(4).max(200))
 }
 
@@ -419,7 +419,7 @@ impl Spent {
         self.turns += turns;
     }
 
-    /// Cost, tokens and turns in words; nothing if nothing ran.
+    /// Cost, tokens and turns as text. Empty if nothing ran.
     pub(crate) fn parts(&self) -> Vec<String> {
         if self.runs == 0 {
             return Vec::new();
@@ -435,10 +435,10 @@ impl Spent {
     }
 }
 
-/// What went wrong with a run, in words.
+/// Formats the error of a run.
 pub(crate) fn error_words(error: &RunError) -> String {
     match error {
-        // A limit is shown as it was typed, however small.
+        // Print the limit exactly as configured, however small.
         RunError::Turn(TurnError::Limit(LimitReached::Cost { used, max })) => {
             format!("{} was spent, and ${max} is allowed (`limits.cost`)", ui::dollars(*used))
         }
@@ -446,7 +446,7 @@ pub(crate) fn error_words(error: &RunError) -> String {
     }
 }
 
-/// What a run took, on one line.
+/// Formats the usage of a run on one line.
 pub(crate) fn taken(report: &Report) -> String {
     let mut spent = Spent::default();
     spent.add(&report.usage, report.cost_usd, report.iterations);
@@ -459,7 +459,7 @@ pub(crate) fn taken(report: &Report) -> String {
     parts.join(" · ")
 }
 
-/// As much of an id as tells it from others: the millisecond that it was made in.
+/// Shortens an id to the part that encodes its time in milliseconds.
 pub(crate) fn short(id: &str) -> &str {
     id.get(..13).unwrap_or(id)
 }

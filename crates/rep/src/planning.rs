@@ -1,4 +1,5 @@
-//! From the configuration and the command line to runs of plans: the journal, what a run is asked for, and who does the work.
+//! Assembles runs of plans from the configuration and the command line: the journal, the request,
+//! and the agents that do the work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +31,7 @@ const WHO: &str = "Who does it";
 const LIMITS: &str = "Limits";
 const FREEDOM: &str = "Permissions";
 
-/// Why there is no journal.
+/// The failure of opening the journal.
 pub(crate) fn no_journal(target: &Target, error: &JournalError) -> Failure {
     Failure::cannot_run(error.to_string()).hint(match target {
         Target::File(path) => format!("Runs are recorded in {path}."),
@@ -40,76 +41,80 @@ pub(crate) fn no_journal(target: &Target, error: &JournalError) -> Failure {
     })
 }
 
-/// What a run of a plan is asked for.
+/// Options of a plan's run
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PlanFlags {
-    /// What the plan is for: a file that prompts refer to (may be repeated)
+    /// A specification of the plan's goal that prompts refer to (may be repeated)
     #[arg(long = "spec", value_name = "FILE", help_heading = WHAT)]
     pub(crate) specs: Vec<Utf8PathBuf>,
     /// Another file that prompts refer to (may be repeated)
     #[arg(long = "context", value_name = "FILE", help_heading = WHAT)]
     pub(crate) context: Vec<Utf8PathBuf>,
-    /// A command that has to succeed after every change (may be repeated; besides `plan.checks`)
+    /// A command that must succeed after every change, in addition to `plan.checks` (may be
+    /// repeated)
     #[arg(long = "check", value_name = "COMMAND", help_heading = WHAT)]
     pub(crate) checks: Vec<String>,
-    /// Before an agent is asked again, mend red checks with what helped before and what tools can mend themselves
+    /// Try to fix failed checks with known fixes and the tools' own fixers before asking an agent
+    /// again
     #[arg(long, help_heading = WHAT)]
     pub(crate) self_improve: bool,
-    /// Take work without a review
+    /// Accept work without a review
     #[arg(long, help_heading = WHAT)]
     pub(crate) no_review: bool,
-    /// The branch to begin on; the current one otherwise
+    /// Branch to start from (default: the current branch)
     #[arg(long, value_name = "BRANCH", help_heading = WHAT)]
     pub(crate) base: Option<String>,
-    /// Begin although the checkout has changes, and leave them behind
+    /// Start even if the checkout has uncommitted changes, and leave them out
     #[arg(long, help_heading = WHAT)]
     pub(crate) allow_dirty: bool,
-    /// Where the work goes in the end
+    /// Deliver the finished work this way
     #[arg(long, value_name = "HOW", value_parser = ["keep", "merge", "squash", "branch"], help_heading = WHAT)]
     pub(crate) ending: Option<String>,
-    /// Who executes the turns: api, claude, codex, opencode, gemini, acp:PROGRAM, command:PROGRAM, scripted:FILE
+    /// The backend that executes the turns: api, claude, codex, opencode, gemini, acp:PROGRAM,
+    /// command:PROGRAM, scripted:FILE
     #[arg(long, value_name = "BACKEND", help_heading = WHO)]
     pub(crate) backend: Option<String>,
-    /// Who executes reviews, if it is somebody else
+    /// The backend of reviews (default: the same)
     #[arg(long, value_name = "BACKEND", help_heading = WHO)]
     pub(crate) review_backend: Option<String>,
     /// The model, as anthropic/NAME, openai/NAME or compat/NAME
     #[arg(short, long, value_name = "MODEL", help_heading = WHO)]
     pub(crate) model: Option<String>,
-    /// The model of reviews, if it is another one
+    /// The model of reviews (default: the same, unless the backend differs)
     #[arg(long, value_name = "MODEL", help_heading = WHO)]
     pub(crate) review_model: Option<String>,
-    /// The agent; `default` otherwise
+    /// The agent (default: `default`)
     #[arg(short, long, value_name = "AGENT", help_heading = WHO)]
     pub(crate) agent: Option<String>,
     /// The agent of reviews
     #[arg(long, value_name = "AGENT", help_heading = WHO)]
     pub(crate) review_agent: Option<String>,
-    /// Most US dollars of the whole run
+    /// Stop when the whole run has cost this many US dollars
     #[arg(long, value_name = "USD", value_parser = crate::running::dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
-    /// Most tokens of the whole run
+    /// Stop when the whole run has used this many tokens
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_tokens: Option<u64>,
-    /// Longest time at work of the whole run, as 90s, 10m or 1h
+    /// Stop when the whole run has worked for this long, such as 90s, 10m or 1h
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
     pub(crate) max_time: Option<Duration>,
-    /// Attempts at a task before it is marked failed
+    /// Mark a task as failed after this many attempts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = LIMITS)]
     pub(crate) attempts: Option<u32>,
-    /// Let agents do anything without asking; otherwise they change files in the worktree and run commands in the sandbox
+    /// Let agents do anything without asking; by default they can change files in the worktree and
+    /// run commands in the sandbox
     #[arg(long, help_heading = FREEDOM)]
     pub(crate) full_access: bool,
-    /// Allow what fits a rule, as 'bash(git status:*)' (may be repeated)
+    /// Allow calls that match this rule, such as 'bash(git status:*)' (may be repeated)
     #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
     pub(crate) allow: Vec<String>,
-    /// Forbid what fits a rule (may be repeated)
+    /// Forbid calls that match this rule (may be repeated)
     #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
     pub(crate) deny: Vec<String>,
 }
 
 impl Ctx<'_> {
-    /// Where runs are recorded: the database of the configuration, or a file in the data folder.
+    /// Returns the location of the journal: the configured database, or a file in the data folder.
     pub(crate) fn journal_target(&self, database: Option<&str>) -> Target {
         match database.or(self.config.text("database_url")) {
             Some(url) => Target::Url(url.to_owned()),
@@ -117,7 +122,6 @@ impl Ctx<'_> {
         }
     }
 
-    /// Opens the journal.
     pub(crate) async fn journal(&self, database: Option<&str>) -> Result<Journal, Failure> {
         let target = self.journal_target(database);
         let clock = Arc::new(|| {
@@ -127,7 +131,7 @@ impl Ctx<'_> {
         Journal::open(&target, clock).await.map_err(|error| no_journal(&target, &error))
     }
 
-    /// Where runs keep what they need.
+    /// Returns the folders that runs use.
     pub(crate) fn run_places(&self) -> Places {
         let data = self.env.data_dir();
         Places {
@@ -137,18 +141,18 @@ impl Ctx<'_> {
         }
     }
 
-    /// What was learnt in a workspace.
+    /// Returns the learnings of a workspace.
     pub(crate) fn learnings(&self, workspace: &Utf8Path) -> Learnings {
         Learnings::new(&self.run_places().learnings, workspace.as_str())
     }
 
-    /// What drives runs.
+    /// Returns the driver of plan runs.
     pub(crate) fn runner(&self, journal: Journal, on_agent_event: Option<Sink>) -> Runner {
         let crew = Arc::new(House::new(self.env));
         Runner { journal, crew, places: self.run_places(), on_agent_event }
     }
 
-    /// Which run comes first, and how many there may be.
+    /// Returns the order of the queue and the maximum number of concurrent runs.
     pub(crate) fn queue_rules(&self) -> Rules {
         let count = |name: &str| {
             self.config.amount(name).map(|number| number as u32).filter(|number| *number > 0)
@@ -163,13 +167,14 @@ impl Ctx<'_> {
         }
     }
 
-    /// How long a worker may be silent before others take over.
+    /// Time without a sign of life after which other workers take over a worker's runs.
     pub(crate) fn lease(&self) -> Duration {
         let text = self.config.text("queue.lease").and_then(|text| duration(text).ok());
         text.unwrap_or(Duration::from_secs(30)).max(Duration::from_millis(100))
     }
 
-    /// What a run of a plan is asked for, by the command line and the configuration. `plan` is below the workspace.
+    /// Builds the request of a plan run from the command line and the configuration. `plan` is
+    /// relative to the workspace.
     pub(crate) fn plan_request(
         &self,
         plan: Utf8PathBuf,
@@ -191,7 +196,7 @@ impl Ctx<'_> {
             deny: flags.deny.clone(),
             ..Hand::default()
         };
-        // Who is told of another backend is not told the first one's model.
+        // A reviewer on a different backend does not inherit the implementer's model.
         let own_model = review_backend.is_none().then(|| implementer.model.clone()).flatten();
         let reviewer = Hand {
             agent: flags.review_agent.clone().or_else(|| text("plan.review_agent")),
@@ -203,7 +208,7 @@ impl Ctx<'_> {
             ..implementer.clone()
         };
         let ending = flags.ending.clone().or_else(|| text("plan.ending"));
-        // A stranger's project may ask for less than usual, not for more.
+        // An untrusted project may lower these bounds, but not raise them.
         let number = |name: &str, usual: u32| {
             let asked = config.amount(name).map_or(usual, |n| n as u32);
             if config.is_from_project(name) { asked.min(usual) } else { asked }
@@ -215,9 +220,10 @@ impl Ctx<'_> {
             attempts_max: flags.attempts.unwrap_or(number("plan.attempts", usual.attempts_max)),
             failures_max: number("plan.failures", usual.failures_max),
             iterations_max: number("plan.iterations", usual.iterations_max),
-            step_ms_max: match config.is_from_project("plan.step_time") {
-                true => step_ms.min(usual.step_ms_max),
-                false => step_ms,
+            step_ms_max: if config.is_from_project("plan.step_time") {
+                step_ms.min(usual.step_ms_max)
+            } else {
+                step_ms
             },
             ..usual
         };
@@ -267,7 +273,7 @@ impl Ctx<'_> {
         Ok(request)
     }
 
-    /// What a run may use, by the command line and the configuration.
+    /// Returns the limits of a run from the command line and the configuration.
     pub(crate) fn plan_limits(&self, flags: &PlanFlags) -> Limits {
         let config = &self.config;
         let time = config.text("plan.max_time").and_then(|text| duration(text).ok());
@@ -278,11 +284,11 @@ impl Ctx<'_> {
         }
     }
 
-    /// The checks that a table of the configuration declares.
+    /// Returns the checks declared in a table of the configuration.
     ///
     /// # Errors
     ///
-    /// When one of them makes no sense, and while the user has not agreed to what the project declares.
+    /// Fails if a check is invalid, and as long as the user has not agreed to the project's checks.
     pub(crate) fn checks(&self, name: &str) -> Result<Vec<Check>, Failure> {
         if self.config.proposed().iter().any(|setting| setting.name == name) {
             return Err(consent::not_settled());
@@ -311,7 +317,7 @@ impl Ctx<'_> {
         table.iter().map(read).collect()
     }
 
-    /// The variables that checks may set.
+    /// Returns the environment variables that checks may set.
     fn allowed_variables(&self) -> Result<AllowedVariables, Failure> {
         const NAME: &str = "checks.env_allowed";
         AllowedVariables::with(self.config.texts(NAME)).map_err(|(variable, refusal)| {
@@ -320,7 +326,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// The failure for the first variable that a check may not set.
+    /// Returns the failure for the first variable that a check may not set.
     fn refused_variable(
         &self,
         name: &str,
@@ -347,7 +353,7 @@ impl Ctx<'_> {
         let Some(path) = self.config.path("plan.instructions") else { return Ok(None) };
         let project = self.project_dir(None);
         let real = path.canonicalize_utf8().unwrap_or_else(|_| path.clone());
-        // A stranger's project must not have other files of the user sent to a model.
+        // An untrusted project must not get the user's other files sent to a model.
         if self.config.is_from_project("plan.instructions") && !real.starts_with(&project) {
             let origin = self.config.origin("plan.instructions");
             return Err(Failure::usage(format!(
@@ -362,7 +368,8 @@ impl Ctx<'_> {
         })
     }
 
-    /// Paths that were typed, as paths below the workspace: in a worktree they are somewhere else.
+    /// Makes paths from the command line relative to the workspace, since a run uses them in a
+    /// worktree.
     pub(crate) fn below(
         &self,
         workspace: &Utf8Path,
@@ -382,7 +389,7 @@ impl Ctx<'_> {
         paths.iter().map(one).collect()
     }
 
-    /// A backend whose file is named from here is still found from elsewhere.
+    /// Makes the paths in a backend absolute, since runs start in a different folder.
     fn absolute_backend(&self, backend: &str) -> String {
         match backend.split_once(':') {
             Some(("scripted", file)) => format!("scripted:{}", self.env.here.join(file)),
@@ -394,7 +401,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The labels that a worker here has: what it was given, and this host.
+    /// Returns the labels of a worker on this machine: the given ones and the host.
     pub(crate) fn worker_labels(&self, given: &[String]) -> BTreeSet<String> {
         let given =
             given.iter().map(|label| label.trim().to_owned()).filter(|label| !label.is_empty());
@@ -402,32 +409,33 @@ impl Ctx<'_> {
     }
 }
 
-/// The label of this host: a run in a folder of it can only be worked on here.
+/// The label of this host. A run in one of its folders can only be worked on here.
 pub(crate) fn host_label() -> String {
     format!("host:{}", host())
 }
 
-/// The name of this host.
 pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Puts together what runs need, under the configuration of their workspace.
+/// Assembles the agents of plan runs with the configuration of their workspace.
 pub(crate) struct House {
     env: Env,
-    /// Skills and models are the same for all runs of a workspace; programs get the keys of models only if they are agents.
+    /// Cached, since all runs of a workspace share skills and models. The flag tells if the backend
+    /// is an external agent, since only these get API keys in their environment.
     systems: Mutex<BTreeMap<(Utf8PathBuf, bool), System>>,
-    /// A checkout of the base branch whose skills are believed: whoever writes there writes the workflow that runs us.
+    /// A checkout of the base branch whose skills are trusted: anyone who can write to that branch
+    /// can also change the workflow that runs this program.
     vouched: Option<Vouched>,
 }
 
-/// A checkout of the base branch, with the configuration that was read from it.
+/// A checkout of the base branch, with its configuration.
 struct Vouched {
     house: base::House,
     config: Config,
 }
 
-/// Whether agents and their models have to be within reach.
+/// Tells if agents and models must be available.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Checked,
@@ -439,13 +447,13 @@ impl House {
         House { env: env.clone(), systems: Mutex::default(), vouched: None }
     }
 
-    /// The same, with trust in the skills of a checkout of the base branch. Its configuration holds for every workspace:
-    /// files of a pull request have no part in it.
+    /// Trusts the skills of a checkout of the base branch, and uses its configuration for every
+    /// workspace, so that files of a pull request have no influence.
     pub(crate) fn vouched_for(self, house: base::House, config: Config) -> Self {
         House { vouched: Some(Vouched { house, config }), ..self }
     }
 
-    /// A station that nobody works at: no key and no program is needed to look at a prompt.
+    /// Assembles agents for previewing a prompt, which needs no API key and no program.
     pub(crate) fn station_at_rest(
         &self,
         workspace: &Utf8Path,
@@ -456,7 +464,7 @@ impl House {
         self.put_together(workspace, &request, Reach::Unchecked)
     }
 
-    /// Whether agents, backends and models of a run are within reach.
+    /// Checks that the agents, backends and models of a run are available.
     pub(crate) fn check(&self, workspace: &Utf8Path, request: &PlanRequest) -> Result<(), Failure> {
         self.put_together(workspace, request, Reach::Checked).map(drop)
     }
@@ -524,7 +532,8 @@ impl Crew for House {
     }
 }
 
-/// Who somebody is that has no file: for words and tools of a run's own.
+/// Returns an agent definition for a request with its own system prompt or tools. `None` if it has
+/// neither.
 fn definition_of(hand: &Hand) -> Option<Definition> {
     if hand.system.is_none() && hand.tools.is_none() {
         return None;
@@ -534,7 +543,7 @@ fn definition_of(hand: &Hand) -> Option<Definition> {
     Some(Definition { prompt: hand.system.clone().unwrap_or(usual.prompt), tools, ..usual })
 }
 
-/// The options of a run that one who works on a step has.
+/// Converts the settings of an implementer or reviewer to options of a run.
 fn run_flags(hand: &Hand) -> Result<RunFlags, Failure> {
     let model = hand.model.as_deref().map(str::parse).transpose();
     let model = model.map_err(|error| Failure::usage(format!("the model: {error}")))?;

@@ -1,5 +1,5 @@
-//! Files that `rep` itself writes into a project. A link of the project that leads out of it is not followed: the command
-//! stops, and names the link and where it leads.
+//! Writes files into a project. A link in the project that leads out of it is not followed: the
+//! command fails, and names the link and its target.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{Folder, Place, PlaceError};
@@ -7,24 +7,24 @@ use repertoire_text::fs::{Folder, Place, PlaceError};
 use crate::cli::Ctx;
 use crate::failure::Failure;
 
-/// The maximum number of links to missing files that are followed to the file to make.
+/// Maximum number of dangling links that are followed to the file to create.
 const DANGLING_LINKS_MAX: usize = 8;
 
-/// Refuses a file named on the command line that [`write_output`] could not write, before the work that fills it.
+/// Checks that [`write_output`] could write a file, before the work that produces it.
 ///
 /// # Errors
 ///
-/// As [`place_to_write`].
+/// Like [`place_to_write`].
 pub(crate) fn check_output(ctx: &Ctx<'_>, path: &Utf8Path) -> Result<(), Failure> {
     place_to_write(ctx.config.places().project(), &ctx.env.here.join(path)).map(drop)
 }
 
-/// Writes a file that was named on the command line. The commands that write one have run programs of the project, which
-/// may have left a link in its place.
+/// Writes a file named on the command line. The link check is repeated, since the command may have
+/// run programs of the project that put a link in its place.
 ///
 /// # Errors
 ///
-/// As [`place_to_write`], and when it cannot be written.
+/// Like [`place_to_write`], or if the file cannot be written.
 pub(crate) fn write_output(ctx: &Ctx<'_>, path: &Utf8Path, text: &[u8]) -> Result<(), Failure> {
     let place = place_to_write(ctx.config.places().project(), &ctx.env.here.join(path))?;
     place
@@ -32,19 +32,19 @@ pub(crate) fn write_output(ctx: &Ctx<'_>, path: &Utf8Path, text: &[u8]) -> Resul
         .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))
 }
 
-/// Resolves the place of a file to write. One beneath the project stays beneath it; any other path is the user's own
-/// choice, with the links that it has.
+/// Resolves the path of a file to write. A path in the project must stay in it; any other path is
+/// the user's own choice, including its links.
 ///
 /// # Errors
 ///
-/// When a link leads out of the project or to nothing.
+/// Fails if a link leads out of the project or to nothing.
 pub(crate) fn place_to_write(project: &Utf8Path, path: &Utf8Path) -> Result<Place, Failure> {
     let (folder, mut relative) = split(project, path);
     let dir = Folder::open(&folder).map_err(|error| refused(&folder, path, error.into()))?;
     for _ in 0..DANGLING_LINKS_MAX {
         match dir.place(&relative) {
             Err(PlaceError::Dangling { link }) if link == relative => {
-                // A link such as `AGENTS.md -> CLAUDE.md` stays, and the file that it names is made.
+                // Keep a link such as `AGENTS.md -> CLAUDE.md`, and create the file that it names.
                 let target = target_of(&folder, &link);
                 relative =
                     target.ok_or_else(|| refused(&folder, path, PlaceError::Dangling { link }))?;
@@ -55,17 +55,18 @@ pub(crate) fn place_to_write(project: &Utf8Path, path: &Utf8Path) -> Result<Plac
     Err(refused(&folder, path, PlaceError::Dangling { link: relative }))
 }
 
-/// The path beneath the folder that a link names. It is only a proposal: whether it stays beneath is decided where it is
-/// resolved.
+/// Returns the target of a link relative to the folder. The caller resolves it again, which checks
+/// that it stays in the folder.
 fn target_of(folder: &Utf8Path, link: &Utf8Path) -> Option<Utf8PathBuf> {
     let target = folder.join(link).read_link_utf8().ok()?;
-    match target.is_absolute() {
-        true => target.strip_prefix(folder).ok().map(Utf8Path::to_owned),
-        false => Some(link.parent()?.join(target)),
+    if target.is_absolute() {
+        target.strip_prefix(folder).ok().map(Utf8Path::to_owned)
+    } else {
+        Some(link.parent()?.join(target))
     }
 }
 
-/// The folder that a path must stay in, and the path beneath it.
+/// Splits a path into the folder that it must stay in and the path relative to that.
 fn split(project: &Utf8Path, path: &Utf8Path) -> (Utf8PathBuf, Utf8PathBuf) {
     if let Ok(relative) = path.strip_prefix(project)
         && !climbs(relative)
@@ -73,13 +74,13 @@ fn split(project: &Utf8Path, path: &Utf8Path) -> (Utf8PathBuf, Utf8PathBuf) {
         return (project.to_owned(), relative.to_owned());
     }
     let path = &path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
-    // The nearest folder that exists; those below it are made.
+    // The innermost folder that exists; the others are created.
     let folder = path.ancestors().skip(1).find(|folder| *folder != "" && folder.is_dir());
     let folder = folder.unwrap_or(Utf8Path::new("."));
     (folder.to_owned(), path.strip_prefix(folder).unwrap_or(path).to_owned())
 }
 
-/// Whether a path leads above the folder that it starts from, as `a/../../b` does.
+/// Returns true if a path leads above its starting folder, as `a/../../b` does.
 fn climbs(relative: &Utf8Path) -> bool {
     let mut depth = 0_i64;
     relative.components().any(|part| {

@@ -1,5 +1,5 @@
-//! A question to a person, with the whole of what is to be allowed: nothing is cut off, nothing that a terminal would
-//! swallow stays hidden, and a line break looks different from a line that was too long.
+//! Asks the user to allow a tool call. The subject is shown in full, characters that a terminal
+//! would hide are escaped, and a line break looks different from a wrapped line.
 
 use repertoire_text::terminal::printable;
 use serde_json::Value;
@@ -7,26 +7,24 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::ui::{self, Ui};
 
-/// Lines of a new text that are shown; the size says how much there is.
+/// Maximum number of lines shown of a new text. Its size is printed as well.
 const LINES_SHOWN_MAX: usize = 8;
-/// Columns of a line of a new text.
+/// Maximum width of the lines of a new text.
 const LINE_COLUMNS_MAX: usize = 160;
 const INDENT: &str = "    ";
 const WRAPPED: &str = "  ↪ ";
 
-/// What is asked.
+/// A tool call that needs permission.
 pub(crate) struct Wanted<'a> {
-    /// The tool.
     pub(crate) tool: &'a str,
-    /// What the call is about.
+    /// The command, path or other subject of the call.
     pub(crate) subject: &'a str,
-    /// Why we ask.
+    /// The reason for asking.
     pub(crate) reason: &'a str,
-    /// The arguments, if they are known.
     pub(crate) arguments: Option<&'a Value>,
 }
 
-/// Asks on the terminal.
+/// Prints the question on the terminal.
 pub(crate) fn put(wanted: &Wanted<'_>, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let tool = printable(wanted.tool);
     let subject = wanted.subject.trim_end_matches('\n');
@@ -53,12 +51,12 @@ pub(crate) fn put(wanted: &Wanted<'_>, ui: &mut Ui<'_>) -> std::io::Result<()> {
     ui.err.flush()
 }
 
-/// A text of several lines, each indented, and those too long for the terminal carried on under a mark.
+/// Lays out a text: each line is indented, and long lines are wrapped with a mark.
 fn laid_out(text: &str, columns: usize) -> Vec<String> {
     text.split('\n').flat_map(|line| wrapped(INDENT, WRAPPED, line, columns)).collect()
 }
 
-/// A line behind its indent, safe to print, and carried on under a mark where it is too long for the terminal.
+/// Indents and escapes a line. If it is too long for the terminal, wraps it with a mark.
 pub(crate) fn wrapped(indent: &str, mark: &str, line: &str, columns: usize) -> Vec<String> {
     let room = columns.saturating_sub(ui::width(indent)).max(20);
     let mut out = Vec::new();
@@ -77,7 +75,7 @@ pub(crate) fn wrapped(indent: &str, mark: &str, line: &str, columns: usize) -> V
     out
 }
 
-/// What else a call would do, as far as its arguments say.
+/// Describes further effects of a call, based on its arguments.
 fn details(wanted: &Wanted<'_>, columns: usize) -> Vec<String> {
     let Some(arguments) = wanted.arguments else { return Vec::new() };
     let text = |name: &str| arguments[name].as_str();
@@ -118,7 +116,7 @@ fn new_text(text: &str, columns: usize) -> Vec<String> {
     std::iter::once(size).chain(excerpt("+ ", text, columns)).collect()
 }
 
-/// The first lines of a text, and how many more there are.
+/// Returns the first lines of a text, and the number of the remaining ones.
 fn excerpt(mark: &str, text: &str, columns: usize) -> Vec<String> {
     let room = columns.saturating_sub(INDENT.len() + mark.len()).clamp(20, LINE_COLUMNS_MAX);
     let shown = text.lines().take(LINES_SHOWN_MAX).map(|line| cut(line, room));
@@ -130,7 +128,7 @@ fn excerpt(mark: &str, text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// One line with its blanks, cut to a number of columns.
+/// Truncates a line to a number of columns, keeping its whitespace.
 fn cut(line: &str, columns: usize) -> String {
     let line = printable(line);
     let mut used = 0;

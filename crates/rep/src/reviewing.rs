@@ -1,4 +1,5 @@
-//! From the configuration and the command line to a review: what is looked at, who looks, with which skills.
+//! Assembles a review from the configuration and the command line: the change, the agents and the
+//! skills.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,116 +40,120 @@ const HOW: &str = "How to look";
 const WHO: &str = "Who looks";
 const LIMITS: &str = "Limits";
 const LINEUP_BYTES_MAX: u64 = 1024 * 1024;
-/// Where a project and a user keep agents of their own.
+/// The folder of the user's own line-ups of reviewers, inside the configuration folder.
 const LINEUP_DIR: &str = "review";
 
-/// A review that can begin.
+/// A review that is ready to start.
 pub(crate) struct Planned {
-    /// Everything that it begins with.
     pub(crate) plan: Plan,
-    /// What it goes on from.
+    /// The earlier review that an incremental review continues.
     pub(crate) before: Option<since::Before>,
 }
 
-/// What is looked at, and how.
+/// Options of a review
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ReviewFlags {
-    /// Files and folders; all of a file that has not changed. With another scope: only what is below them
+    /// Files and folders to review, unchanged files in full; with another scope, review only what
+    /// is below them
     #[arg(value_name = "PATH", help_heading = WHAT)]
     pub(crate) paths: Vec<Utf8PathBuf>,
-    /// What is staged
+    /// Review the staged changes
     #[arg(long, conflicts_with_all = ["base", "commit", "range"], help_heading = WHAT)]
     pub(crate) staged: bool,
-    /// What this branch adds to another one
+    /// Review what this branch adds to another one
     #[arg(long, value_name = "BRANCH", conflicts_with_all = ["commit", "range"], help_heading = WHAT)]
     pub(crate) base: Option<String>,
-    /// What one commit changes
+    /// Review the changes of one commit
     #[arg(long, value_name = "COMMIT", conflicts_with = "range", help_heading = WHAT)]
     pub(crate) commit: Option<String>,
-    /// What lies between two commits, as FROM..TO or FROM...TO
+    /// Review the changes between two commits, as FROM..TO or FROM...TO
     #[arg(long, value_name = "RANGE", help_heading = WHAT)]
     pub(crate) range: Option<String>,
-    /// How deep to look: a few agents, or all of them and those that look for gaps
+    /// Depth of the review: quick (a few agents), or deep (all agents, and those that look for
+    /// gaps)
     #[arg(long, value_parser = ["quick", "deep"], value_name = "DEPTH", help_heading = HOW)]
     pub(crate) depth: Option<String>,
-    /// Look at documentation, with the agents for it
+    /// Review documentation, with the agents for it
     #[arg(long, help_heading = HOW)]
     pub(crate) docs: bool,
-    /// Run the patterns of skills alone: no model, no key, milliseconds
+    /// Run only the patterns of skills: no model, no key, milliseconds
     #[arg(long, conflicts_with_all = ["depth", "docs"], help_heading = HOW)]
     pub(crate) patterns_only: bool,
-    /// Skills that say what to look for, as a,plugin:b (may be repeated); `usual` stands for those that take part otherwise
+    /// Skills that say what to look for, as a,plugin:b (may be repeated); `usual` stands for the
+    /// default ones
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = HOW)]
     pub(crate) skills: Vec<String>,
     /// Use no skills
     #[arg(long, conflicts_with = "skills", help_heading = HOW)]
     pub(crate) no_skills: bool,
-    /// Agents to leave out (may be repeated, or a list)
+    /// Agents to leave out (may be repeated, or a comma-separated list)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = HOW)]
     pub(crate) skip_agents: Vec<String>,
-    /// A file with agents of your own, beside those of the configuration folder (may be repeated)
+    /// A file with your own agents, besides those in the configuration folder (may be repeated)
     #[arg(long, value_name = "FILE", help_heading = HOW)]
     pub(crate) lineup: Vec<Utf8PathBuf>,
-    /// What every reviewer is told besides
+    /// Additional instructions for every reviewer
     #[arg(short, long, value_name = "TEXT", help_heading = HOW)]
     pub(crate) prompt: Option<String>,
     /// Report nothing below this severity
     #[arg(long, value_name = "SEVERITY", value_parser = severity, help_heading = HOW)]
     pub(crate) min_severity: Option<Severity>,
-    /// An earlier report (JSON): what is in it is not reported again
+    /// An earlier report (JSON); its findings are not reported again
     #[arg(long, value_name = "FILE", help_heading = HOW)]
     pub(crate) baseline: Option<Utf8PathBuf>,
-    /// Look only at files that have changed since the last review of the same scope, and report nothing twice
+    /// Review only files that have changed since the last review of the same scope, and report
+    /// nothing twice
     #[arg(long, help_heading = HOW)]
     pub(crate) incremental: bool,
-    /// Who executes reviews: api, claude, codex, opencode, gemini, acp:PROGRAM, command:PROGRAM, scripted:FILE
+    /// The backend that executes reviews: api, claude, codex, opencode, gemini, acp:PROGRAM,
+    /// command:PROGRAM, scripted:FILE
     #[arg(long, value_name = "BACKEND", help_heading = WHO)]
     pub(crate) backend: Option<String>,
     /// The model of all reviewers, as anthropic/NAME, openai/NAME or compat/NAME
     #[arg(short, long, value_name = "MODEL", help_heading = WHO)]
     pub(crate) model: Option<ModelName>,
-    /// The model of those that need the better one
+    /// The model of reviewers that need a strong one
     #[arg(long, value_name = "MODEL", help_heading = WHO)]
     pub(crate) strong_model: Option<ModelName>,
-    /// The model of those that do with a cheaper one
+    /// The model of reviewers that can do with a cheaper one
     #[arg(long, value_name = "MODEL", help_heading = WHO)]
     pub(crate) fast_model: Option<ModelName>,
-    /// Reviewers at work at once
+    /// Run at most this many reviewers at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64), help_heading = LIMITS)]
     pub(crate) at_once: Option<u16>,
-    /// Most US dollars of the whole review
+    /// Stop when the whole review has cost this many US dollars
     #[arg(long, value_name = "USD", value_parser = crate::running::dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
-    /// Most tokens of the whole review
+    /// Stop when the whole review has used this many tokens
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_tokens: Option<u64>,
-    /// Longest time of the whole review, as 90s, 10m or 1h
+    /// Stop when the whole review has taken this long, such as 90s, 10m or 1h
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
     pub(crate) max_time: Option<Duration>,
 }
 
-/// A severity that was typed.
+/// Parses a severity given on the command line.
 pub(crate) fn severity(word: &str) -> Result<Severity, String> {
     Severity::from_word(word).ok_or_else(|| "one of critical, major, minor, suggestion".to_owned())
 }
 
 impl Ctx<'_> {
-    /// The reviews of a workspace.
+    /// Returns the store of a workspace's reviews.
     pub(crate) fn reviews(&self, workspace: &Utf8Path) -> Reviews {
         Reviews::new(&self.env.data_dir().join("reviews"), workspace)
     }
 
-    /// The configuration as it was before the change that is looked at: a change does not say how it is reviewed.
+    /// Returns the configuration from before the change, if the change touches it: a change must
+    /// not decide how it is reviewed.
     pub(crate) fn config_before(
         &self,
         gathered: &Gathered,
         workspace: &Utf8Path,
     ) -> Result<Option<Config>, Failure> {
-        let is_config = |path: &&Utf8PathBuf| path.file_name() == Some(FILE_NAME);
         let texts: BTreeMap<Utf8PathBuf, Option<String>> = gathered
             .touched
             .iter()
-            .filter(is_config)
+            .filter(|path| path.file_name() == Some(FILE_NAME))
             .map(|path| (workspace.join(path), gathered.base_files.get(path).cloned()))
             .collect();
         if texts.is_empty() {
@@ -161,7 +166,7 @@ impl Ctx<'_> {
         self.config.as_of(self.env, &CommittedFiles { revision, texts }).map(Some)
     }
 
-    /// Everything that a review begins with.
+    /// Assembles everything that a review needs.
     pub(crate) fn review_plan(
         &self,
         flags: &ReviewFlags,
@@ -237,10 +242,8 @@ impl Ctx<'_> {
             lineup,
             warnings,
         };
-        let before = match flags.incremental {
-            true => since::find(&self.reviews(workspace), &plan),
-            false => None,
-        };
+        let before =
+            if flags.incremental { since::find(&self.reviews(workspace), &plan) } else { None };
         if let Some(before) = &before {
             since::apply(&mut plan, before);
         }
@@ -253,7 +256,7 @@ impl Ctx<'_> {
         flags.at_once.map_or_else(configured, usize::from)
     }
 
-    /// What is looked at.
+    /// Collects the change to review.
     pub(crate) async fn gathered(
         &self,
         flags: &ReviewFlags,
@@ -284,7 +287,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Paths that were typed, as paths below the workspace; they may be globs, and need not be there any more.
+    /// Makes paths relative to the workspace. They may be globs, and the files may be deleted.
     fn review_paths(
         &self,
         workspace: &Utf8Path,
@@ -302,7 +305,7 @@ impl Ctx<'_> {
         paths.iter().map(one).collect()
     }
 
-    /// Who reviews: the built-in line-up, and what the user and the project add to it.
+    /// Loads the line-up of reviewers: the built-in one with additions of the user and the project.
     fn lineup(
         &self,
         subject: Subject,
@@ -349,7 +352,7 @@ impl Ctx<'_> {
         own
     }
 
-    /// What was reported before.
+    /// Reads the findings that were reported earlier.
     fn baseline(&self, flags: &ReviewFlags) -> Result<Baseline, Failure> {
         let Some(path) = &flags.baseline else { return Ok(Baseline::default()) };
         Baseline::read(&self.typed_path(path)).map_err(|error| {
@@ -358,7 +361,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// What the repository does not want to be told, as it was before the change.
+    /// Reads the findings that the repository suppresses, from before the change.
     fn ignored(&self, gathered: &Gathered) -> Result<IgnoreFile, Failure> {
         let path = Utf8Path::new(IGNORE_FILE);
         let Some(text) = gathered.base_files.get(path) else { return Ok(IgnoreFile::default()) };
@@ -366,7 +369,7 @@ impl Ctx<'_> {
             .map_err(|error| Failure::usage(error.to_string()))
     }
 
-    /// The severity from which on a review fails; `None` if it never does.
+    /// The severity from which a review fails. `None` if it never does.
     pub(crate) fn review_fail_on(&self) -> Option<Severity> {
         match self.config.text("review.fail_on") {
             Some("never") => None,
@@ -374,7 +377,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Agents that answer, with a model or a program that is within reach.
+    /// Builds the agents of a review, after checking that their models or programs are available.
     pub(crate) fn reviewers(
         &self,
         flags: &ReviewFlags,
@@ -412,7 +415,7 @@ impl Ctx<'_> {
         Ok(agents)
     }
 
-    /// The model of each tier: what was typed for it, what was typed for all, what is configured.
+    /// Returns the model of each tier: the tier's own flag, `--model`, or the configured one.
     fn tier_models(&self, flags: &ReviewFlags) -> BTreeMap<ModelTier, ModelName> {
         let tiers = [
             (ModelTier::Strong, &flags.strong_model, "review.strong_model"),

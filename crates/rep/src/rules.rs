@@ -1,4 +1,4 @@
-//! Rules of permissions as they are typed: whether they are rules, and whether their tools exist.
+//! Parses permission rules and checks that their tools exist.
 
 use repertoire_agent::permission::{Rule, tool_name};
 use repertoire_skill::name::nearest;
@@ -10,29 +10,27 @@ use crate::ui::{self, Ui};
 
 const HELP: &str = "`rep tools` lists the tools; docs/permissions.md explains rules.";
 
-/// The tools that a rule can be about.
+/// The tools that a rule can name.
 #[derive(Debug)]
 pub(crate) struct KnownTools {
     tools: Vec<String>,
-    /// How the tools of MCP servers begin, which need not be running.
+    /// Prefixes of the tools of MCP servers, which need not be running.
     prefixes: Vec<String>,
 }
 
 impl KnownTools {
-    /// Tools, and the names of MCP servers.
+    /// Takes the names of tools and of MCP servers.
     pub(crate) fn new(
         tools: impl Iterator<Item = String>,
         servers: impl Iterator<Item = String>,
     ) -> Self {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-        let prefix = |server: String| server.chars().map(plain).chain(['_']).collect::<String>();
         KnownTools {
             tools: tools.collect(),
-            prefixes: servers.map(|server| prefix(server).to_lowercase()).collect(),
+            prefixes: servers.map(|server| tool_prefix(&server)).collect(),
         }
     }
 
-    /// Whether a rule or a name is about a tool that there is.
+    /// Returns true if a rule or a name refers to an existing tool.
     pub(crate) fn has(&self, rule: &str) -> bool {
         let name = bare(rule);
         let all = || self.tools.iter().map(|tool| tool.to_lowercase());
@@ -54,12 +52,17 @@ impl KnownTools {
     }
 }
 
-/// The tool of a rule, by our name for it.
+/// Returns the prefix of the names of an MCP server's tools, in lower case.
+fn tool_prefix(server: &str) -> String {
+    let plain = server.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
+    plain.chain(['_']).collect::<String>().to_lowercase()
+}
+
+/// Returns the tool of a rule, by our own name for it.
 fn bare(rule: &str) -> String {
     tool_name(rule.split('(').next().unwrap_or_default().trim())
 }
 
-/// Reads rules.
 pub(crate) fn rules(texts: &[String], place: &str) -> Result<Vec<Rule>, Failure> {
     let rule = |text: &String| {
         let read = text.parse::<Rule>();
@@ -69,8 +72,8 @@ pub(crate) fn rules(texts: &[String], place: &str) -> Result<Vec<Rule>, Failure>
 }
 
 impl Ctx<'_> {
-    /// Tells of rules about tools that there are not. One that was to forbid something now protects nothing, so it
-    /// stops the run.
+    /// Warns about rules for tools that don't exist. A `--deny` rule for an unknown tool stops the
+    /// run, since it would protect nothing.
     pub(crate) fn check_rules(
         &self,
         known: &KnownTools,

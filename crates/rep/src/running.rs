@@ -1,4 +1,4 @@
-//! From the configuration and the command line to a system that runs agents.
+//! Assembles the system that runs agents from the configuration and the command line.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,19 +40,20 @@ const WHO: &str = "Agent and model";
 const LIMITS: &str = "Limits";
 const FREEDOM: &str = "Permissions";
 
-/// Options of every command that runs an agent.
+/// Options of every command that runs an agent
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct RunFlags {
     /// The model, as anthropic/NAME, openai/NAME or compat/NAME
     #[arg(short, long, value_name = "MODEL", help_heading = WHO)]
     pub(crate) model: Option<ModelName>,
-    /// Who executes the turns: api, claude, codex, opencode, gemini, acp:PROGRAM, command:PROGRAM, scripted:FILE
+    /// The backend that executes the turns: api, claude, codex, opencode, gemini, acp:PROGRAM,
+    /// command:PROGRAM, scripted:FILE
     #[arg(long, value_name = "BACKEND", help_heading = WHO)]
     pub(crate) backend: Option<String>,
-    /// Skills to load in any case (may be repeated, or a list)
+    /// Always load these skills (may be repeated, or a comma-separated list)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = WHO)]
     pub(crate) skills: Vec<String>,
-    /// Choose no skills that nobody named
+    /// Use only skills that are named explicitly
     #[arg(long, help_heading = WHO)]
     pub(crate) no_auto: bool,
     /// A path that the task touches, which helps to choose skills (may be repeated)
@@ -61,31 +62,31 @@ pub(crate) struct RunFlags {
     /// The folder that the agent works in
     #[arg(long, value_name = "DIR", help_heading = WHO)]
     pub(crate) cd: Option<Utf8PathBuf>,
-    /// Most US dollars
+    /// Stop when the run has cost this many US dollars
     #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
-    /// Most turns
+    /// Stop after this many turns
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = LIMITS)]
     pub(crate) max_turns: Option<u32>,
-    /// Most tokens of all calls together
+    /// Stop when all calls together have used this many tokens
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_tokens: Option<u64>,
-    /// Longest time, as 90s, 10m or 1h
+    /// Stop after this time, such as 90s, 10m or 1h
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
     pub(crate) timeout: Option<Duration>,
-    /// Let it look, and change nothing
+    /// Let the agent read, but change nothing
     #[arg(long, conflicts_with_all = ["accept_edits", "full_access"], help_heading = FREEDOM)]
     pub(crate) read_only: bool,
-    /// Let it change files in the folder, and run commands in the sandbox, without asking
+    /// Let the agent change files in the folder and run commands in the sandbox without asking
     #[arg(long, conflicts_with = "full_access", help_heading = FREEDOM)]
     pub(crate) accept_edits: bool,
-    /// Let it do anything without asking
+    /// Let the agent do anything without asking
     #[arg(long, help_heading = FREEDOM)]
     pub(crate) full_access: bool,
-    /// Allow what fits a rule, as 'bash(git status:*)' (may be repeated)
+    /// Allow calls that match this rule, such as 'bash(git status:*)' (may be repeated)
     #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
     pub(crate) allow: Vec<String>,
-    /// Forbid what fits a rule (may be repeated)
+    /// Forbid calls that match this rule (may be repeated)
     #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
     pub(crate) deny: Vec<String>,
 }
@@ -97,12 +98,12 @@ pub(crate) fn dollars(text: &str) -> Result<f64, String> {
     fits.then_some(number).ok_or_else(|| "it must be more than nothing".to_owned())
 }
 
-/// A runtime for commands that wait for models and processes. Others do without one.
+/// Creates a runtime for commands that wait for models and processes.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     runtime_of(2)
 }
 
-/// The same with as many threads as that.
+/// Creates a runtime with the given number of threads.
 pub(crate) fn runtime_of(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {
     let made =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
@@ -110,7 +111,7 @@ pub(crate) fn runtime_of(threads: usize) -> Result<tokio::runtime::Runtime, Fail
 }
 
 impl Ctx<'_> {
-    /// A driver for conversations, under the configuration.
+    /// Returns a driver for conversations, as configured.
     pub(crate) async fn driver(
         &self,
         flags: &RunFlags,
@@ -123,7 +124,7 @@ impl Ctx<'_> {
         Ok((driver, servers))
     }
 
-    /// A system that keeps no conversations.
+    /// Returns a system that saves no conversations.
     pub(crate) async fn system(
         &self,
         flags: &RunFlags,
@@ -135,7 +136,8 @@ impl Ctx<'_> {
         Ok((system, servers))
     }
 
-    /// With the tools of MCP servers, which run as long as what comes back with them.
+    /// Starts the MCP servers and adds their tools. The servers run as long as the returned value
+    /// lives.
     async fn served(
         &self,
         flags: &RunFlags,
@@ -143,7 +145,7 @@ impl Ctx<'_> {
     ) -> Result<(Builder, Servers), Failure> {
         let mut builder = self.builder(flags)?;
         let configs = self.mcp_configs()?;
-        // Somebody else's agent starts them itself.
+        // An external agent starts the servers itself.
         if configs.is_empty() || !is_own_loop(flags) {
             return Ok((builder, Servers::default()));
         }
@@ -173,7 +175,7 @@ impl Ctx<'_> {
         Ok((builder, servers))
     }
 
-    /// Tells of rules about tools that there are not.
+    /// Checks the permission rules, and closes the servers if a rule is invalid.
     async fn ruled(
         &self,
         system: &System,
@@ -181,7 +183,7 @@ impl Ctx<'_> {
         flags: &RunFlags,
         ui: &mut Ui<'_>,
     ) -> Result<Servers, Failure> {
-        // The tools of somebody else's agent are its own.
+        // An external agent has tools of its own, which are unknown here.
         if !is_own_loop(flags) {
             return Ok(servers);
         }
@@ -194,20 +196,21 @@ impl Ctx<'_> {
         }
     }
 
-    /// The tools that may be named, those of MCP servers that are not running included.
+    /// Returns the tools that rules can name, including those of MCP servers that are not running.
     pub(crate) fn known_tools(&self, system: &System) -> KnownTools {
         let servers = self.mcp_servers().unwrap_or_default();
         let servers = servers.as_object().into_iter().flatten().map(|(name, _)| name.clone());
         KnownTools::new(system.tools().iter().map(|tool| tool.name().to_owned()), servers)
     }
 
-    /// The tools that there are without starting anything.
+    /// Returns the tools that are available without starting anything.
     pub(crate) fn tools_at_rest(&self) -> Result<KnownTools, Failure> {
         let system = self.builder(&RunFlags::default())?.build().map_err(not_built)?;
         Ok(self.known_tools(&system))
     }
 
-    /// The project that we are in: the repository, or the folder where there is none.
+    /// Returns the project's folder: the top of the repository, or the working folder outside of
+    /// one.
     pub(crate) fn project_dir(&self, cd: Option<&Utf8Path>) -> Utf8PathBuf {
         let here = cd.map_or_else(|| self.env.here.clone(), |dir| self.env.here.join(dir));
         let here = here.canonicalize_utf8().unwrap_or(here);
@@ -215,7 +218,7 @@ impl Ctx<'_> {
         found.unwrap_or(here)
     }
 
-    /// A line on where a conversation was begun, if that was in another project.
+    /// Returns a note if a conversation was started in another project.
     pub(crate) fn begun_elsewhere(&self, talk: &Talk, flags: &RunFlags) -> Option<String> {
         let folder = &talk.head().folder;
         let is_here = *folder == self.project_dir(flags.cd.as_deref());
@@ -224,7 +227,7 @@ impl Ctx<'_> {
             .then(|| format!("this conversation was begun in {}, and goes on here", short()))
     }
 
-    /// Where conversations are kept.
+    /// Returns the store of conversations.
     pub(crate) fn store(&self) -> Store {
         Store::new(self.env.conversations_dir())
     }
@@ -265,23 +268,24 @@ impl Ctx<'_> {
         Ok(out)
     }
 
-    /// What the `research` tool may reach.
+    /// Returns the settings of the `research` tool.
     fn research(&self) -> ResearchSettings {
         let search_url = self.config.text("research.search_url").map(str::to_owned);
         ResearchSettings { search_url, ..ResearchSettings::default() }
     }
 
-    /// git in a folder, inside the sandbox.
+    /// Returns a handle to git in a folder, running in the sandbox.
     pub(crate) fn git(&self, dir: impl Into<Utf8PathBuf>) -> Result<Git, Failure> {
         Ok(Git::new(dir, self.env.tool_environment(false), self.sandbox()?))
     }
 
-    /// Whether programs of agents need walls where text of strangers can lead to them: unless the user gave them up.
+    /// Returns true if programs must run in a sandbox where outsiders' text can influence them. The
+    /// user can waive that with `sandbox = "off"`.
     pub(crate) fn needs_walls(&self) -> bool {
         self.config.text("sandbox") != Some("off")
     }
 
-    /// Who may do what: the configuration, and what the command line says on top of it.
+    /// Returns the permissions from the configuration and the command line.
     fn permissions(&self, flags: &RunFlags) -> Result<Permissions, Failure> {
         let mode = match self.config.text("permissions.mode") {
             _ if flags.read_only => Mode::ReadOnly,
@@ -324,15 +328,20 @@ impl Ctx<'_> {
         }
     }
 
-    /// Limits on a command and everything that it starts together. 0 means none.
+    /// Returns the limits on a command with everything that it starts. 0 means no limit.
     pub(crate) fn usage_limits(&self) -> UsageLimits {
         let config = &self.config;
         let usual = UsageLimits::usual();
-        let or_none = |set: Option<u64>, usual: Option<u64>| set.or(usual).filter(|most| *most > 0);
         UsageLimits {
-            memory_bytes_max: or_none(config.size("limits.command_memory"), usual.memory_bytes_max),
-            processes_max: or_none(config.size("limits.command_processes"), usual.processes_max),
-            disk_bytes_max: or_none(config.size("limits.command_disk"), usual.disk_bytes_max),
+            memory_bytes_max: limit_or_none(
+                config.size("limits.command_memory"),
+                usual.memory_bytes_max,
+            ),
+            processes_max: limit_or_none(
+                config.size("limits.command_processes"),
+                usual.processes_max,
+            ),
+            disk_bytes_max: limit_or_none(config.size("limits.command_disk"), usual.disk_bytes_max),
         }
     }
 
@@ -346,7 +355,7 @@ impl Ctx<'_> {
         Ok(prices)
     }
 
-    /// What a run is asked for by the command line.
+    /// Returns the options of a run from the command line.
     pub(crate) fn run_options(&self, flags: &RunFlags) -> Result<RunOptions, Failure> {
         let mut limits = self.limits();
         limits.cost_usd_max = flags.max_cost.or(limits.cost_usd_max);
@@ -369,22 +378,23 @@ impl Ctx<'_> {
         })
     }
 
-    /// Forms that other programs' agents hand answers in on, with this program as the server of the tools for it.
+    /// Returns the forms by which external agents return answers, with this program as the MCP
+    /// server for them.
     pub(crate) fn forms(&self) -> Forms {
         let exe = std::env::current_exe().ok();
         let exe = exe.and_then(|path| path.into_os_string().into_string().ok());
-        // Gemini asks before it calls a tool of a server that it is not told to trust; others do not know the word.
+        // Gemini asks before calling a tool of an untrusted server; other agents ignore `trust`.
         let server =
             exe.map(|exe| serde_json::json!({ "command": exe, "args": ["mcp"], "trust": true }));
         Forms::new(self.env.data_dir().join("forms"), server)
     }
 
-    /// The MCP servers of the configuration, as the `mcpServers` object that others know.
+    /// Returns the configured MCP servers as an `mcpServers` object.
     fn mcp_servers(&self) -> Option<serde_json::Value> {
         self.config.table("mcp_servers").and_then(|table| serde_json::to_value(table).ok())
     }
 
-    /// The same servers, checked.
+    /// Parses the configured MCP servers.
     fn mcp_configs(&self) -> Result<BTreeMap<String, ServerConfig>, Failure> {
         let servers = self.mcp_servers().unwrap_or_default();
         let servers = servers.as_object().into_iter().flatten();
@@ -397,13 +407,13 @@ impl Ctx<'_> {
         servers.map(read).collect()
     }
 
-    /// Counts the skills that were used, for choosing the next ones.
+    /// Counts the uses of skills, which influence later selections.
     pub(crate) fn remember_use(&self, talk: &Talk) {
-        // It only tips scales, so a disk that is full is no reason to fail a run that is done.
+        // The counts are only a tie-breaker, so a failed write is no reason to fail a finished run.
         let _ = talk.used().add_to(&self.usage_path());
     }
 
-    /// The agent's model must be within reach before anything is begun.
+    /// Checks that the agent exists and its model is available, before anything is started.
     pub(crate) fn check_reach(
         &self,
         system: &System,
@@ -447,7 +457,11 @@ impl Ctx<'_> {
     }
 }
 
-/// The definition of an agent, or what may be meant.
+fn limit_or_none(set: Option<u64>, usual: Option<u64>) -> Option<u64> {
+    set.or(usual).filter(|most| *most > 0)
+}
+
+/// Reads the definition of an agent. The failure suggests a similar name.
 pub(crate) fn definition(system: &System, agent: &str) -> Result<Definition, Failure> {
     let catalog = system.catalog();
     if let Some(entry) = catalog.agent(agent) {
@@ -471,16 +485,16 @@ pub(crate) fn definition(system: &System, agent: &str) -> Result<Definition, Fai
     Err(failure.hint("`rep agents` lists them."))
 }
 
-/// What is wrong with the file of an agent that was found and could not be read.
+/// Returns a message if the agent's file exists but cannot be parsed.
 fn broken_agent(catalog: &Catalog, agent: &str) -> Option<String> {
-    let is_it = |broken: &&Broken| broken.path.file_stem() == Some(agent);
-    let broken = catalog.broken().iter().find(is_it)?;
+    let mut broken = catalog.broken().iter();
+    let broken = broken.find(|broken| broken.path.file_stem() == Some(agent))?;
     let Broken { reason, path, .. } = broken;
     let path = catalog.places().shorten(path);
     Some(format!("`{agent}` is broken: {} [{}], {path}", reason.message, reason.code.id))
 }
 
-/// The name that a broken file would have as an agent, if it stands where agents do.
+/// Returns the name that a broken file would have as an agent, if it lies in an `agents` folder.
 pub(crate) fn broken_name(broken: &Broken) -> Option<&str> {
     let is_agent = broken.path.components().any(|part| part.as_str() == "agents");
     broken.path.file_stem().filter(|stem| is_agent && !stem.eq_ignore_ascii_case("skill"))
@@ -490,7 +504,7 @@ pub(crate) fn not_built(error: BuildError) -> Failure {
     Failure::cannot_run(error.to_string())
 }
 
-/// What is in the way of a conversation.
+/// Converts an error of the conversation store to a failure.
 pub(crate) fn not_kept(error: StoreError) -> Failure {
     match &error {
         StoreError::NotFound { .. } | StoreError::Ambiguous { .. } | StoreError::NoneIn { .. } => {

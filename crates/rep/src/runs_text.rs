@@ -1,4 +1,4 @@
-//! Runs and their events in words, for people who watch.
+//! Describes runs and their events in text.
 
 use anstyle::Style;
 use repertoire_journal::event::StepOutcome;
@@ -12,19 +12,19 @@ mod clock;
 
 pub(crate) use clock::{Clock, short_time};
 
-/// Tells the events of a run as they come.
+/// Prints the events of a run as they arrive.
 pub(crate) struct Narrator {
     run: RunId,
     told: u64,
 }
 
 impl Narrator {
-    /// Tells what comes after an event.
+    /// Starts after the event with the number `told`.
     pub(crate) fn new(run: RunId, told: u64) -> Self {
         Narrator { run, told }
     }
 
-    /// Tells what happened since the last time.
+    /// Prints the events since the last call.
     pub(crate) async fn tell(&mut self, journal: &Journal, ui: &mut Ui<'_>) -> Result<(), Failure> {
         loop {
             let events = journal.events(&self.run, self.told, 500).await;
@@ -42,7 +42,7 @@ impl Narrator {
     }
 }
 
-/// What a person who watches wants to know of an event; nothing if it is only for the record.
+/// Describes an event for a user who watches a run. `None` if the event is only for the record.
 fn told(event: &Event, ui: &Ui<'_>) -> Option<String> {
     let payload = &event.payload;
     let line = match payload {
@@ -88,7 +88,7 @@ fn told(event: &Event, ui: &Ui<'_>) -> Option<String> {
     Some(if style == Style::new() { line } else { ui.paint_err(style, line) })
 }
 
-/// What happened, in a line. Nothing of it is hidden or cut but what cannot be printed.
+/// Describes an event in one line. Nothing is truncated; unprintable characters are escaped.
 pub(crate) fn words(payload: &Payload) -> String {
     let text = match payload {
         Payload::RunCreated { kind, name, workspace, priority, limits, .. } => {
@@ -117,20 +117,26 @@ pub(crate) fn words(payload: &Payload) -> String {
         Payload::RunFailed { reason }
         | Payload::RunPaused { reason }
         | Payload::RunCancelled { reason } => reason.clone(),
-        Payload::RunWaiting { reason, choices } => match choices.is_empty() {
-            true => reason.clone(),
-            false => format!("{reason} (one can {})", choices.join("; ")),
-        },
+        Payload::RunWaiting { reason, choices } => {
+            if choices.is_empty() {
+                reason.clone()
+            } else {
+                format!("{reason} (one can {})", choices.join("; "))
+            }
+        }
         Payload::RunDeferred { reason, .. } => format!("goes on later by itself: {reason}"),
         Payload::PauseRequested { by } => format!("{by} wants it to pause after this step"),
         Payload::CancelRequested { by } => format!("{by} wants it to end"),
         Payload::RunResumed { by, limits } => {
             format!("{by}{}", limits.map(at_most).unwrap_or_default())
         }
-        Payload::RunRetried { by, tasks } => match tasks.is_empty() {
-            true => format!("{by}, all tasks that failed"),
-            false => format!("{by}, {}", tasks.join(", ")),
-        },
+        Payload::RunRetried { by, tasks } => {
+            if tasks.is_empty() {
+                format!("{by}, all tasks that failed")
+            } else {
+                format!("{by}, {}", tasks.join(", "))
+            }
+        }
         Payload::Steered { by, note } => format!("{by}: {note}"),
         _ => of_surroundings(payload),
     };
@@ -162,7 +168,7 @@ fn of_step(payload: &Payload) -> String {
     }
 }
 
-/// Worktrees, skills, plans and reports.
+/// Describes events about worktrees, skills, plans and reports.
 fn of_surroundings(payload: &Payload) -> String {
     match payload {
         Payload::WorktreeProviderSelected { provider } => format!("worktrees by {provider}"),
@@ -186,9 +192,10 @@ fn of_surroundings(payload: &Payload) -> String {
         Payload::SkillsSelected { skills, strategy, errors, .. } => {
             let names: Vec<String> =
                 skills.iter().map(|skill| format!("{} ({})", skill.name, skill.reason)).collect();
-            let chosen = match names.is_empty() {
-                true => "no skill was chosen".to_owned(),
-                false => format!("skills by {strategy}: {}", names.join(", ")),
+            let chosen = if names.is_empty() {
+                "no skill was chosen".to_owned()
+            } else {
+                format!("skills by {strategy}: {}", names.join(", "))
             };
             because(&chosen, Some(&errors.join("; ")), usize::MAX)
         }
@@ -206,7 +213,7 @@ fn of_surroundings(payload: &Payload) -> String {
             format!("the tasks of the plan cannot be told, so the agent chooses: {reason}")
         }
         Payload::PlanRestored { reason } => format!("the plan was put right: {reason}"),
-        // Most reasons say it again.
+        // Most reasons repeat the mark.
         Payload::TaskMarked { task, mark, reason } if reason.starts_with(mark.as_str()) => {
             format!("\"{}\": {reason}", task.label)
         }
@@ -252,13 +259,12 @@ fn fix_word(outcome: FixOutcome) -> &'static str {
     }
 }
 
-/// A list in a note.
+/// Joins a list in the data of a note.
 fn listed(data: &serde_json::Value, name: &str) -> String {
     let items = data.get(name).and_then(|list| list.as_array()).into_iter().flatten();
     items.filter_map(|item| item.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The colour of an event.
 pub(crate) fn tone(payload: &Payload) -> Style {
     match payload {
         Payload::RunCompleted { .. } | Payload::Delivered { .. } => ui::GOOD,
@@ -303,7 +309,6 @@ pub(crate) fn tone(payload: &Payload) -> Style {
     }
 }
 
-/// The word for how a step ended.
 pub(crate) fn outcome_word(outcome: StepOutcome) -> &'static str {
     match outcome {
         StepOutcome::Ok => "ok",
@@ -313,7 +318,6 @@ pub(crate) fn outcome_word(outcome: StepOutcome) -> &'static str {
     }
 }
 
-/// Its colour.
 pub(crate) fn outcome_style(outcome: StepOutcome) -> Style {
     match outcome {
         StepOutcome::Ok => ui::GOOD,
@@ -323,7 +327,6 @@ pub(crate) fn outcome_style(outcome: StepOutcome) -> Style {
     }
 }
 
-/// The colour of how far a run is.
 pub(crate) fn status_style(status: RunStatus) -> Style {
     match status {
         RunStatus::Completed => ui::GOOD,
@@ -335,7 +338,7 @@ pub(crate) fn status_style(status: RunStatus) -> Style {
     }
 }
 
-/// A run in a line.
+/// Describes a run in one line.
 pub(crate) fn status_line(run: &Run, ui: &Ui<'_>) -> String {
     let status = ui.paint(status_style(run.status), run.status);
     let name = ui::fit(&run.name, usize::MAX);
@@ -344,13 +347,14 @@ pub(crate) fn status_line(run: &Run, ui: &Ui<'_>) -> String {
     because(&line, Some(reason), usize::MAX)
 }
 
-/// The reason for the status of a run, and the output of a command that follows it after an empty line.
+/// Splits the reason for a run's status into the reason and the output of a command, which follows
+/// after an empty line.
 pub(crate) fn reason_parts(run: &Run) -> (&str, &str) {
     let reason = run.reason.as_deref().unwrap_or_default().trim();
     reason.split_once("\n\n").unwrap_or((reason, ""))
 }
 
-/// Where the work of a run went.
+/// Describes where the work of a run went.
 pub(crate) fn delivery(strategy: &str, branch: &str) -> String {
     match strategy {
         "keep" => format!("the work stays on {branch}"),
@@ -361,12 +365,12 @@ pub(crate) fn delivery(strategy: &str, branch: &str) -> String {
     }
 }
 
-/// The beginning of the name of a commit.
+/// Abbreviates a commit id.
 pub(crate) fn short_oid(oid: &str) -> &str {
     oid.get(..10).unwrap_or(oid)
 }
 
-/// Dollars for a table, where the last digits do not matter.
+/// Formats dollars for a table, with fewer digits.
 pub(crate) fn short_dollars(usd: f64) -> String {
     match usd {
         0.0 => "$0".to_owned(),
@@ -380,10 +384,7 @@ fn at_most(limits: Limits) -> String {
     parts.extend(limits.cost_usd.map(|usd| format!("${usd}")));
     parts.extend(limits.tokens.map(|tokens| format!("{} tokens", ui::thousands(tokens))));
     parts.extend(limits.time_ms.map(short_time));
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!(", at most {}", parts.join(", ")),
-    }
+    if parts.is_empty() { String::new() } else { format!(", at most {}", parts.join(", ")) }
 }
 
 fn because(what: &str, reason: Option<&str>, columns: usize) -> String {
@@ -398,7 +399,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The words of an event as it lies in the journal.
+    /// Checks the description of an event in the journal's format.
     #[track_caller]
     fn check(event: serde_json::Value, expected: &str) {
         let payload: Payload = serde_json::from_value(event).unwrap();

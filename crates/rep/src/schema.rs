@@ -1,5 +1,5 @@
-//! The shapes of `--json` output. They are published as JSON Schemas under `docs/schemas/` and only ever
-//! gain fields.
+//! The types of `--json` output. They are published as JSON Schemas under `docs/schemas/`. Fields
+//! are only ever added.
 
 use repertoire_select::eval::{Comparison, LabelProblem, Report};
 pub use repertoire_select::json::{MatchJson, StageJson, WhyJson};
@@ -25,36 +25,36 @@ pub mod serve;
 pub mod verify;
 pub mod workflow;
 
-/// `rep list --json`.
+/// The output of `rep list --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ListJson {
-    /// Skills in use, sorted by name, then those that lost their name to another.
+    /// Skills in use, sorted by name, followed by shadowed ones.
     pub skills: Vec<SkillRow>,
     /// Files that could not be loaded.
     pub broken: Vec<BrokenJson>,
-    /// The roots, in their order.
+    /// The roots, in search order.
     pub roots: Vec<RootJson>,
     /// Counts.
     pub summary: ListSummary,
 }
 
-/// `rep lint --json`.
+/// The output of `rep lint --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LintJson {
-    /// One for every file looked at.
+    /// One entry for every checked file.
     pub files: Vec<FileJson>,
     /// Counts.
     pub summary: Summary,
 }
 
-/// What was found about one file.
+/// The findings of one file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FileJson {
-    /// The file.
+    /// The path of the file.
     pub path: String,
     /// The skill's name, if it could be loaded.
     pub name: Option<String>,
-    /// Findings in the order of the file.
+    /// The findings, in the order of the file.
     pub diagnostics: Vec<DiagnosticJson>,
 }
 
@@ -68,16 +68,16 @@ impl FileJson {
     }
 }
 
-/// One skill of `rep read --json`.
+/// One skill in the output of `rep read --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReadJson {
-    /// The name it was asked for by.
+    /// The name by which the skill can be requested.
     pub name: String,
-    /// The folder that its relative paths start at.
+    /// The folder that the skill's relative paths start from.
     pub base_dir: String,
     /// The digest of the file.
     pub digest: String,
-    /// Whether it may be given capabilities.
+    /// The trust in the skill. Only trusted skills get capabilities.
     pub trust: Trust,
     /// The whole file, without invisible characters.
     pub content: String,
@@ -96,16 +96,16 @@ impl ReadJson {
     }
 }
 
-/// `rep trust --json`.
+/// The output of `rep trust --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TrustJson {
-    /// Skills in use, and those that wait for a person's word, sorted by name.
+    /// Skills in use and skills that wait to be trusted, sorted by name.
     pub skills: Vec<TrustRow>,
     /// The settings of this project that start programs; null if there are none.
     pub project: Option<TrustProjectJson>,
 }
 
-/// The settings of a project that start programs, and whether the user has agreed to them.
+/// The settings of a project that start programs, and the user's consent.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TrustProjectJson {
     /// The folder that the consent is for.
@@ -114,22 +114,22 @@ pub struct TrustProjectJson {
     pub files: Vec<String>,
     /// The digest of the settings, for `--consent`.
     pub digest: String,
-    /// Whether the settings come into force.
+    /// The trust in the settings. They come into force only if trusted.
     pub trust: Trust,
-    /// The settings by their key, each value as JSON.
+    /// The settings by key, each value as JSON.
     pub settings: std::collections::BTreeMap<String, serde_json::Value>,
 }
 
-/// Whether one skill is trusted.
+/// The trust in one skill.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TrustRow {
-    /// The name to ask for.
+    /// The name by which the skill can be requested.
     pub name: String,
-    /// The file.
+    /// The path of the skill's file.
     pub path: String,
-    /// Where its root belongs.
+    /// The scope of the skill's root.
     pub scope: Scope,
-    /// Whether it may be given capabilities.
+    /// The trust in the skill. Only trusted skills get capabilities.
     pub trust: Trust,
 }
 
@@ -144,157 +144,157 @@ impl TrustRow {
     }
 }
 
-/// One skill of `rep read --as … --json`.
+/// One skill in the output of `rep read --as … --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ActivationJson {
-    /// The name it was asked for by.
+    /// The name by which the skill can be requested.
     pub name: String,
     /// The digest of the file.
     pub digest: String,
-    /// Whether it may be given capabilities.
+    /// The trust in the skill. Only trusted skills get capabilities.
     pub trust: Trust,
-    /// Who the text speaks as, for messages.
+    /// The role of the message, for the form `message`.
     pub role: Option<Role>,
-    /// The text, with arguments filled in and cut to the budget.
+    /// The text, with arguments substituted and cut to the budget.
     pub text: String,
-    /// Whether something was cut.
+    /// True if the text was cut.
     pub cut: bool,
-    /// What was found on the way.
+    /// Findings of the activation.
     pub diagnostics: Vec<DiagnosticJson>,
 }
 
-/// `rep to-prompt --json`.
+/// The output of `rep to-prompt --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PromptJson {
     /// The text for the prompt.
     pub text: String,
-    /// Skills with their whole description.
+    /// Number of skills with their full description.
     pub full: usize,
-    /// Skills with a part of it.
+    /// Number of skills with a shortened description.
     pub shortened: usize,
-    /// Skills with their name only.
+    /// Number of skills with only their name.
     pub names_only: usize,
-    /// Skills that are only counted.
+    /// Number of skills that are only counted.
     pub counted: usize,
 }
 
-/// `rep sync --json`.
+/// The output of `rep sync --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SyncJson {
-    /// The file.
+    /// The path of the file.
     pub path: String,
-    /// What became of it.
+    /// The outcome for the file.
     pub outcome: SyncOutcome,
-    /// How many skills it lists.
+    /// Number of skills in the list.
     pub skills: usize,
 }
 
-/// What became of a file that lists skills.
+/// The outcome of `rep sync` for the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncOutcome {
-    /// It was not there before.
+    /// The file was created.
     Created,
-    /// It was changed.
+    /// The file was updated.
     Updated,
-    /// It was right already.
+    /// The file was up to date.
     Unchanged,
-    /// It is not right, and `--check` left it so.
+    /// The file is not up to date, and `--check` left it unchanged.
     Stale,
 }
 
-/// `rep new --json`.
+/// The output of `rep new --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NewJson {
-    /// The name as it is written.
+    /// The normalised name.
     pub name: String,
-    /// The file that was made.
+    /// The file that was created.
     pub path: String,
 }
 
-/// `rep deps --json`.
+/// The output of `rep deps --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DepsJson {
-    /// Skills, each after what it needs.
+    /// The skills in topological order, each after its dependencies.
     pub order: Vec<String>,
-    /// Every dependency of those skills.
+    /// All dependencies of those skills.
     pub edges: Vec<EdgeJson>,
-    /// Circles, as the names along them.
+    /// Dependency cycles, as lists of names.
     pub cycles: Vec<Vec<String>>,
 }
 
-/// One dependency.
+/// A dependency between two skills.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct EdgeJson {
-    /// The skill that needs.
+    /// The skill that has the dependency.
     pub from: String,
-    /// The skill that is needed.
+    /// The skill that it depends on.
     pub to: String,
-    /// The version that is asked for.
+    /// The required version.
     pub requirement: Option<String>,
-    /// How it is met.
+    /// The state of the dependency.
     pub state: EdgeState,
 }
 
-/// How a dependency is met.
+/// The state of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EdgeState {
-    /// It is there.
+    /// The required skill exists.
     Met,
-    /// It is not there.
+    /// The required skill does not exist.
     Missing,
-    /// It is there in a version that will not do.
+    /// The required skill exists, but in a version that does not match.
     OtherVersion,
 }
 
-/// `rep eval --json`.
+/// The output of `rep eval --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct EvalJson {
     /// The files that queries were read from.
     pub files: Vec<String>,
-    /// Files that were found and hold no labelled queries.
+    /// Files that were found but hold no labelled queries.
     pub not_labelled: Vec<String>,
-    /// How many skills could have been picked.
+    /// Number of skills that could have been picked.
     pub skills: usize,
-    /// What could not be read or counted.
+    /// Queries that could not be read or counted.
     pub problems: Vec<LabelProblem>,
-    /// How many queries were not counted because they name a skill that is not there.
+    /// Number of queries that were not counted because they name an unknown skill.
     pub unknown_skill: usize,
-    /// The figures; of the second configuration where two are compared.
+    /// The metrics; in a comparison, those of the second configuration.
     pub report: Report,
-    /// What was asked for with `--min` and not reached.
+    /// Metrics below the minimum given with `--min`.
     pub short: Vec<ShortJson>,
-    /// Two configurations side by side.
+    /// The comparison of two configurations.
     pub comparison: Option<ComparisonJson>,
 }
 
-/// A figure that is lower than was asked.
+/// A metric below its required minimum.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ShortJson {
     /// The metric, or `queries`.
     pub metric: String,
-    /// Its value; null where no query measures it.
+    /// The measured value; null if no query measures it.
     pub value: Option<f64>,
-    /// What was asked.
+    /// The required minimum.
     pub min: f64,
 }
 
-/// Two configurations side by side.
+/// The comparison of two configurations.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ComparisonJson {
-    /// The first configuration, as it was typed.
+    /// The first configuration, as typed.
     pub before: String,
-    /// The second, as it was typed.
+    /// The second configuration, as typed.
     pub after: String,
-    /// What changes from the first to the second.
+    /// The changes from the first to the second.
     pub changes: Comparison,
 }
 
-/// `rep config --json`.
+/// The output of `rep config --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ConfigJson {
-    /// Every key, in the order of the documentation.
+    /// All keys, in the order of the documentation.
     pub settings: Vec<SettingJson>,
 }
 
@@ -303,77 +303,79 @@ pub struct ConfigJson {
 pub struct SettingJson {
     /// The key.
     pub key: String,
-    /// The value; null where there is no default.
+    /// The value; null if the key is not set and has no default.
     pub value: serde_json::Value,
-    /// Where it came from.
+    /// The origin of the value.
     pub origin: crate::config::Origin,
-    /// Whether it holds: false for a setting of the project that starts programs and that the user has not agreed to.
+    /// True if the value is in force; false for a setting of the project that starts programs and
+    /// that the user has not agreed to.
     pub in_force: bool,
 }
 
-/// `rep doctor --json`.
+/// The output of `rep doctor --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DoctorJson {
     /// The profile in force.
     pub profile: String,
-    /// The roots, in their order.
+    /// The roots, in search order.
     pub roots: Vec<RootJson>,
     /// Counts of skills.
     pub summary: ListSummary,
     /// Skills that are not trusted, or have changed since they were.
     pub untrusted: Vec<String>,
-    /// Skills that a model is never offered.
+    /// Skills that are never offered to a model.
     pub hidden: Vec<String>,
-    /// How the list of skills fits the budgets of common clients.
+    /// The fit of the list of skills into the prompt budgets of common clients.
     pub budgets: Vec<BudgetJson>,
-    /// What `rep run` would work with.
+    /// The environment of `rep run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<RunningJson>,
-    /// Where runs are recorded; absent where nobody has run anything yet.
+    /// The journal of runs; absent if none exists yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalJson>,
-    /// Problems of the configuration and of skills that make commands fail or need a decision, one line each.
+    /// Problems of the configuration and of skills that make commands fail or need a decision, one
+    /// line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// Findings of all kinds.
+    /// All findings of the discovery.
     pub diagnostics: Vec<DiagnosticJson>,
 }
 
-/// What `rep run` would work with.
+/// The environment of `rep run`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunningJson {
-    /// What keeps programs of agents in their place.
+    /// A description of the sandbox for the programs of agents.
     pub sandbox: String,
-    /// Whether anything does.
+    /// True if the sandbox is enforced.
     pub sandbox_is_enforced: bool,
-    /// The guarantees that hold, by the names that `sandbox_requires` knows.
+    /// The guarantees of the sandbox, by the names used in `sandbox_requires`.
     pub sandbox_guarantees: Vec<String>,
-    /// What it does not do, and what would help.
+    /// Limitations of the sandbox, and how to remove them.
     pub sandbox_lacks: Vec<String>,
-    /// The model of agents that ask for none.
+    /// The model of agents that name none.
     pub model: String,
-    /// Services that are set up.
+    /// Model services that are configured.
     pub services: Vec<String>,
-    /// Agents of others on the path.
+    /// External agent CLIs on PATH.
     pub agent_clis: Vec<String>,
 }
 
-/// Where runs are recorded.
+/// The journal of runs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JournalJson {
     /// `sqlite` or `postgres`.
     pub store: String,
     /// The file; null for a database, whose address may hold a password.
     pub place: Option<String>,
-    /// Why it cannot be used, if so.
+    /// The reason why the journal cannot be used, if it cannot.
     pub problem: Option<String>,
-    /// Runs that wait for a person.
+    /// Number of runs that wait for a person.
     pub waiting: usize,
-    /// Runs that workers have.
+    /// Number of runs leased by workers.
     pub running: usize,
 }
 
-/// `rep agents --json`.
+/// The output of `rep agents --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AgentsJson {
     /// The agents, sorted by name.
@@ -383,37 +385,37 @@ pub struct AgentsJson {
 /// One agent.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentJson {
-    /// The name to ask for.
+    /// The name by which the agent can be requested.
     pub name: String,
-    /// What it is for.
+    /// The agent's purpose.
     pub description: String,
-    /// Its model; null for the configured one.
+    /// The agent's model; null for the configured one.
     pub model: Option<String>,
-    /// The tools that it names, with patterns; null for every tool.
+    /// The tools that the agent names, with patterns; null for all tools.
     pub tools: Option<Vec<String>>,
-    /// Tools that it does not get in any case.
+    /// Tools that the agent never gets.
     pub disallowed_tools: Vec<String>,
-    /// Skills that are loaded in any case.
+    /// Skills that are always loaded.
     pub skills: Vec<String>,
-    /// Tokens for thinking; null for none.
+    /// Number of tokens for thinking; null for none.
     pub thinking_tokens: Option<u32>,
-    /// Most turns; null for the configured limit.
+    /// Maximum number of turns; null for the configured limit.
     pub max_iterations: Option<u32>,
-    /// What it can do, for `rep exec --capability`.
+    /// The agent's capabilities, for `rep exec --capability`.
     pub capabilities: Vec<String>,
-    /// Whether a person has agreed to its file.
+    /// The trust in the agent's file.
     pub trust: Trust,
-    /// Where its root belongs; null for the one that has no file.
+    /// The scope of the agent's root; null for the built-in agent, which has no file.
     pub scope: Option<Scope>,
-    /// The file.
+    /// The path of the agent's file; null for the built-in agent.
     pub path: Option<String>,
-    /// Tools that it names and that there are not; known where one agent is asked for.
+    /// Tools that the agent names but that don't exist; filled in only if one agent is requested.
     pub unknown_tools: Vec<String>,
-    /// Why it cannot run, if so.
+    /// The reason why the agent cannot run, if it cannot.
     pub problem: Option<String>,
 }
 
-/// `rep tools --json`.
+/// The output of `rep tools --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ToolsJson {
     /// The agent whose tools these are, if one was named.
@@ -427,22 +429,23 @@ pub struct ToolsJson {
 pub struct ToolJson {
     /// The name.
     pub name: String,
-    /// What it touches: none, reads, writes, executes, network. It may depend on the call.
+    /// The access that the tool needs: none, reads, writes, executes, network. It may depend on the
+    /// call.
     pub access: String,
-    /// What it does.
+    /// A one-sentence description.
     pub about: String,
-    /// Whether it is offered.
+    /// True if the tool is offered.
     pub available: bool,
-    /// Why not, if so.
+    /// The reason why the tool is not offered, if it is not.
     pub why_not: Option<String>,
 }
 
-/// `rep conversations --json`.
+/// The output of `rep conversations --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ConversationsJson {
-    /// Conversations, the newest first.
+    /// The conversations, the newest first.
     pub conversations: Vec<ConversationJson>,
-    /// Those that cannot be read.
+    /// Conversations that cannot be read.
     pub broken: Vec<BrokenConversationJson>,
 }
 
@@ -451,23 +454,23 @@ pub struct ConversationsJson {
 pub struct ConversationJson {
     /// The id.
     pub id: String,
-    /// The agent that it was begun with.
+    /// The agent that the conversation was started with.
     pub agent: String,
     /// The start of the first prompt.
     pub first: String,
-    /// The project that it was begun in; null if nobody knows.
+    /// The project that the conversation was started in; null if unknown.
     pub folder: Option<String>,
-    /// How often the user spoke.
+    /// Number of the user's turns.
     pub turns: u32,
-    /// When it was begun, in milliseconds since 1970.
+    /// Time of the start, in milliseconds since 1970.
     pub begun_ms: u64,
-    /// When it was written last.
+    /// Time of the last write, in milliseconds since 1970.
     pub updated_ms: u64,
-    /// What it has cost, as far as prices are known.
+    /// The cost in US dollars, as far as prices are known.
     pub cost_usd: f64,
-    /// Whether some price was not known.
+    /// True if some prices are unknown.
     pub cost_is_partial: bool,
-    /// Whether a run is at work, or was when its process ended.
+    /// True if a run is in progress, or was when its process ended.
     pub at_work: bool,
 }
 
@@ -493,11 +496,11 @@ impl ConversationJson {
 pub struct BrokenConversationJson {
     /// The id.
     pub id: String,
-    /// Why.
+    /// The reason why it cannot be read.
     pub reason: String,
 }
 
-/// Every published schema with its file name.
+/// Returns all published schemas with their file names.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("list.json", schema_for!(ListJson)),

@@ -1,4 +1,4 @@
-//! Making a catalog ready for selection, with what was kept from last time.
+//! Prepares a catalog for selection, with a cached index.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -17,11 +17,11 @@ use crate::failure::Failure;
 
 const VECTORS_BYTES_MAX: u64 = 512 * 1024 * 1024;
 const INDEX_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-/// Indexes that are kept, one a project.
+/// Maximum number of cached indexes, one per project.
 const INDEXES_MAX: usize = 32;
 
 impl Ctx<'_> {
-    /// A selector over a catalog. Like the catalog, it is never freed.
+    /// Returns a selector for a catalog. Like the catalog, it is leaked on purpose.
     pub(crate) fn selector(
         &self,
         catalog: &Catalog,
@@ -31,13 +31,13 @@ impl Ctx<'_> {
         Ok(Box::leak(Box::new(selector)))
     }
 
-    /// How an agent's system makes the same selector, when it needs one.
+    /// Returns a factory with which an agent's system makes the same selector on demand.
     pub(crate) fn make_selector(&self) -> Result<MakeSelector, Failure> {
         let (cache, model) = (Cache::of(self), self.model()?);
         Ok(Arc::new(move |catalog, settings| cache.selector(catalog, model.clone(), settings)))
     }
 
-    /// The vectors and frequencies to select with.
+    /// Returns the vectors and word frequencies for the selection.
     pub(crate) fn model(&self) -> Result<Model, Failure> {
         match self.config.vectors_dir() {
             None => Ok(Model::embedded()),
@@ -46,7 +46,7 @@ impl Ctx<'_> {
     }
 }
 
-/// Where the index of a project is kept. It only saves time: whatever goes wrong with it, another is made.
+/// The cached index of a project. It only saves time: on any error, the index is rebuilt.
 struct Cache {
     dir: Utf8PathBuf,
     name: String,
@@ -61,7 +61,7 @@ impl Cache {
     }
 
     fn selector(&self, catalog: &Catalog, model: Model, settings: Settings) -> Selector {
-        // Digests are independent of each other, and all of them are needed.
+        // Compute the digests in parallel; all of them are needed below.
         catalog.entries().par_iter().for_each(|entry| {
             entry.skill.digest();
         });
@@ -100,7 +100,7 @@ impl Cache {
             .collect();
         kept.sort_unstable_by(|a, b| b.cmp(a));
         for (_, path) in kept.iter().skip(INDEXES_MAX) {
-            // Somebody else may have been faster.
+            // Another process may have removed it already.
             let _ = std::fs::remove_file(path);
         }
     }

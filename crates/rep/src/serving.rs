@@ -1,4 +1,4 @@
-//! From the configuration to a house that can be served.
+//! Assembles the services behind `rep serve` and `rep mcp` from the configuration.
 
 use std::sync::Arc;
 
@@ -19,19 +19,20 @@ use crate::failure::Failure;
 use crate::running::{RunFlags, definition, not_built};
 
 impl Ctx<'_> {
-    /// What agents are served of this project: nothing that only the page needs is made.
+    /// Returns the services for agents (MCP), without those that only the web page needs.
     pub(crate) fn house(&self) -> Result<House, Failure> {
         Ok(House::new(self.parts()?))
     }
 
-    /// Everything that is served of this project.
+    /// Returns all services, including those of the web page.
     pub(crate) fn whole_house(&self) -> Result<House, Failure> {
         let tools = self.env.tool_environment(false);
         let (preview, person) = (Some(self.make_prompt()?), Some(self.person()));
         Ok(House::with(self.parts()?, Extras { tools, sandbox: self.sandbox()?, preview, person }))
     }
 
-    /// A house with nothing of the user's in it, for the conformance suite, which is let in without a token.
+    /// Returns services without any of the user's data, for the conformance suite, which needs no
+    /// token.
     pub(crate) fn empty_house(&self, dir: &Utf8Path) -> Result<House, Failure> {
         let places =
             Places { home: dir.join("home"), pack: dir.join("pack"), here: dir.to_owned() };
@@ -59,7 +60,8 @@ impl Ctx<'_> {
         })
     }
 
-    /// Makes the prompts that `rep run --dry-run` shows, without the tools of MCP servers: none is started for a preview.
+    /// Returns a factory for the prompts that `rep run --dry-run` shows. MCP servers are not
+    /// started for a preview, so their tools are missing.
     fn make_prompt(&self) -> Result<MakePrompt, Failure> {
         let flags = RunFlags::default();
         let system = self.builder(&flags)?.build().map_err(not_built)?;

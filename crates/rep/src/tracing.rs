@@ -1,4 +1,4 @@
-//! Traces of what `rep serve` answers, for whoever collects them.
+//! Sends traces of the requests to `rep serve` to a collector.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::cli::Ctx;
 use crate::failure::Failure;
 
 impl Ctx<'_> {
-    /// Sends traces to the collector of the configuration, if there is one.
+    /// Starts sending traces to the configured collector, if there is one.
     pub(crate) fn tracer(
         &self,
         shutdown: &CancellationToken,
@@ -31,7 +31,8 @@ impl Ctx<'_> {
     }
 }
 
-/// Whoever prints has locked the program's own error stream for good; this is the same stream without the lock.
+/// Returns a function that prints errors to standard error through a new descriptor, since `main`
+/// holds the lock of the stream.
 fn complaints() -> Result<Complain, Failure> {
     let handle = std::io::stderr().as_fd().try_clone_to_owned();
     let handle =
@@ -39,7 +40,7 @@ fn complaints() -> Result<Complain, Failure> {
     let stream = Mutex::new(File::from(handle));
     Ok(Arc::new(move |what| {
         let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody may be reading.
+        // Standard error may be closed.
         let _ = writeln!(stream, "{what}");
     }))
 }

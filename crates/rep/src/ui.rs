@@ -1,4 +1,4 @@
-//! How output looks: colours where they are wanted, columns that fit, and words that wrap.
+//! Terminal output: colours, columns, wrapping, and the formatting of numbers.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -8,37 +8,37 @@ use repertoire_text::invisible::{self, InvisibleSummary};
 use repertoire_text::terminal::{Colour, printable};
 use unicode_width::UnicodeWidthChar;
 
-/// Headings and names.
+/// The style of headings and names.
 pub const STRONG: Style = Style::new().bold();
-/// Things that matter less.
+/// The style of less important text.
 pub const FAINT: Style = Style::new().dimmed();
-/// Good news.
+/// The style of good news.
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// Errors.
+/// The style of errors.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
-/// Warnings.
+/// The style of warnings.
 pub const WARN: Style = AnsiColor::Yellow.on_default();
-/// Commands and names to type.
+/// The style of commands and names to type.
 pub const ACCENT: Style = AnsiColor::Cyan.on_default();
 
-/// Where a command writes, and how.
+/// The output streams of a command, with their settings.
 pub struct Ui<'a> {
-    /// Data.
+    /// Standard output, for data.
     pub out: &'a mut dyn Write,
-    /// Talk.
+    /// Standard error, for messages.
     pub err: &'a mut dyn Write,
-    /// Whether data has colour.
+    /// True if `out` gets colour.
     pub colour: bool,
-    /// Whether talk has colour.
+    /// True if `err` gets colour.
     pub err_colour: bool,
-    /// Width of a line.
+    /// Width of a line, in columns.
     pub columns: usize,
-    /// Whether data is JSON.
+    /// True if data is printed as JSON.
     pub json: bool,
 }
 
 impl Ui<'_> {
-    /// A text in a style, or as it is where colour is off.
+    /// Formats a text for `out` in a style, or unchanged if colour is off.
     pub fn paint(&self, style: Style, text: impl Display) -> String {
         if self.colour {
             format!("{}{text}{}", style.render(), style.render_reset())
@@ -47,7 +47,7 @@ impl Ui<'_> {
         }
     }
 
-    /// A text in a style, for talk.
+    /// Formats a text for `err` in a style, or unchanged if colour is off.
     pub fn paint_err(&self, style: Style, text: impl Display) -> String {
         if self.err_colour {
             format!("{}{text}{}", style.render(), style.render_reset())
@@ -56,45 +56,45 @@ impl Ui<'_> {
         }
     }
 
-    /// The same choice for diagnostics.
+    /// The colour setting of `out`, for diagnostics.
     pub fn diagnostics_colour(&self) -> Colour {
         if self.colour { Colour::Always } else { Colour::Never }
     }
 
-    /// Says something that is not data, after all data so far.
+    /// Prints a message to `err`, after flushing the data so far.
     pub fn note(&mut self, text: &str) -> std::io::Result<()> {
         self.out.flush()?;
         writeln!(self.err, "{text}")
     }
 
-    /// Says that a text lost its invisible characters.
+    /// Warns that invisible characters were removed from a text.
     pub fn note_removed(&mut self, whose: &str, summary: &InvisibleSummary) -> std::io::Result<()> {
         self.warn_of_invisible(&format!("removed invisible characters from {whose}"), summary)
     }
 
-    /// Says that a text has invisible characters, which an exact form of output prints.
+    /// Warns that a text has invisible characters that are printed, because the output must be
+    /// exact.
     pub fn note_printed(&mut self, whose: &str, text: &str) -> std::io::Result<()> {
         let what = format!("{whose} has invisible characters, printed as they are");
         self.warn_of_invisible(&what, &InvisibleSummary::of(text))
     }
 
     fn warn_of_invisible(&mut self, what: &str, summary: &InvisibleSummary) -> std::io::Result<()> {
-        match summary.is_empty() {
-            true => Ok(()),
-            false => {
-                let head = self.paint_err(WARN, "warning:");
-                self.note(&format!("{head} {}: {summary}", printable(what)))
-            }
+        if summary.is_empty() {
+            Ok(())
+        } else {
+            let head = self.paint_err(WARN, "warning:");
+            self.note(&format!("{head} {}: {summary}", printable(what)))
         }
     }
 
-    /// Writes a value as JSON, indented.
+    /// Prints a value as indented JSON.
     pub fn print_json(&mut self, value: &impl serde::Serialize) -> std::io::Result<()> {
         let json = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;
         writeln!(self.out, "{}", invisible::escaped_in_json(&json))
     }
 
-    /// Writes a value as JSON on one line, at once: somebody may be reading along.
+    /// Prints a value as JSON on one line, and flushes, since a program may be reading along.
     pub fn print_json_line(&mut self, value: &impl serde::Serialize) -> std::io::Result<()> {
         let json = serde_json::to_string(value).map_err(std::io::Error::from)?;
         writeln!(self.out, "{}", invisible::escaped_in_json(&json))?;
@@ -102,14 +102,14 @@ impl Ui<'_> {
     }
 }
 
-/// Columns that a text takes.
+/// Returns the width of a text, in columns.
 pub fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// A text cut to a number of columns, on one line, safe to print.
+/// Formats a text on one line, escaped and truncated to a number of columns.
 pub fn fit(text: &str, columns: usize) -> String {
-    // Most texts are plain ASCII words, where a byte is a column.
+    // Fast path: most texts are plain ASCII, where every byte is one column.
     let simple = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && !text.contains("  ")
         && !text.starts_with(' ')
@@ -136,12 +136,12 @@ pub fn fit(text: &str, columns: usize) -> String {
     format!("{}…", out.trim_end())
 }
 
-/// A text padded with blanks to a number of columns.
+/// Pads a text with spaces to a number of columns.
 pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// A text wrapped at words, each line after the first indented.
+/// Wraps a text at words, and indents all lines but the first.
 pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
     let mut out = String::new();
     let mut used = 0;
@@ -161,12 +161,13 @@ pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
     out
 }
 
-/// A text of several lines for a terminal: line breaks and tabs stay, invisible characters are shown as `⟨U+202E⟩`.
+/// Escapes a text of several lines for a terminal: line breaks and tabs stay, invisible characters
+/// become `⟨U+202E⟩`.
 pub fn printable_lines(text: &str) -> String {
     invisible::shown(text).replace("\r\n", "\n")
 }
 
-/// Dollars, with as many digits as it takes to show anything.
+/// Formats dollars with enough digits for the first non-zero one.
 pub fn dollars(usd: f64) -> String {
     if usd == 0.0 || usd.abs() >= 0.0001 {
         return format!("${usd:.4}");
@@ -176,7 +177,7 @@ pub fn dollars(usd: f64) -> String {
     text.trim_end_matches('0').to_owned()
 }
 
-/// `1,234`.
+/// Formats as `1,234`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -189,7 +190,7 @@ pub fn thousands(number: u64) -> String {
     out
 }
 
-/// `0.3 s`, `12 s`, `2 min 5 s`.
+/// Formats as `0.3 s`, `12 s`, `2 min 5 s`.
 pub fn time(ms: u64) -> String {
     match ms {
         0..=9_999 => format!("{:.1} s", ms as f64 / 1000.0),
@@ -198,7 +199,7 @@ pub fn time(ms: u64) -> String {
     }
 }
 
-/// `1 skill`, `2 skills`.
+/// Formats as `1 skill`, `2 skills`.
 pub fn count(number: usize, one: &str) -> String {
     match number {
         1 => format!("1 {one}"),
@@ -206,7 +207,12 @@ pub fn count(number: usize, one: &str) -> String {
     }
 }
 
-/// An argument as it is typed into a shell.
+/// Joins the items with commas, or returns `none` if there are none.
+pub(crate) fn join_or(items: &[String], none: &str) -> String {
+    if items.is_empty() { none.to_owned() } else { items.join(", ") }
+}
+
+/// Quotes an argument for a shell.
 pub(crate) fn quoted(arg: &str) -> String {
     match arg {
         _ if arg.contains('"') => format!("'{}'", arg.replace('\'', r"'\''")),

@@ -1,5 +1,7 @@
-//! From an agent's answer to findings: what has no place in the change, no failure scenario or no shape is turned away, with a
-//! reason that is kept.
+//! Turns an agent's JSON answer into findings.
+//!
+//! A finding that is malformed, lacks a failure scenario, or does not cite changed lines is rejected; the rejection is
+//! recorded with its reason.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +17,8 @@ use super::record::{LeftOut, Why};
 use super::surroundings::enclosing;
 use crate::limits::{REVIEW_ANSWER_FINDINGS_MAX, REVIEW_FIX_LINES_MAX, REVIEW_GAPS_FINDINGS_MAX, REVIEW_TEXT_CHARS_MAX, REVIEW_TITLE_CHARS_MAX, REVIEW_ZONE_LINES};
 
-/// The JSON Schema of an answer. It is written out, because some backends take only the plainest of schemas.
+/// The JSON Schema of an agent's answer. Written by hand because some backends accept only a small subset of JSON
+/// Schema.
 pub fn schema(agent: &Agent) -> Value {
     let details: serde_json::Map<String, Value> = agent
         .details
@@ -26,25 +29,25 @@ pub fn schema(agent: &Agent) -> Value {
     let details = json!({
         "type": "object", "properties": details, "required": names, "additionalProperties": false,
     });
-    let text = |about: &str| json!({ "type": "string", "description": about });
-    let maybe = |about: &str| json!({ "type": ["string", "null"], "description": about });
     let line = json!({ "type": "integer" });
     let finding = json!({
         "type": "object",
         "properties": {
-            "title": text("What is wrong, in at most ten words"),
-            "file": text("The path, as the prompt writes it"),
+            "title": string_property("What is wrong, in at most ten words"),
+            "file": string_property("The path, as the prompt writes it"),
             "line_start": line,
             "line_end": line,
-            "function": maybe("The function or type that the lines are in"),
-            "category": text(&format!("Always `{}`", agent.category)),
+            "function": nullable_string_property("The function or type that the lines are in"),
+            "category": string_property(&format!("Always `{}`", agent.category)),
             "severity": { "type": "string", "enum": ["Critical", "Major", "Minor", "Suggestion"] },
-            "description": text("What is wrong, and why"),
-            "failure_scenario": text("Which input or event leads to which harm, step by step"),
+            "description": string_property("What is wrong, and why"),
+            "failure_scenario": string_property("Which input or event leads to which harm, step by step"),
             "confidence": { "type": "number", "description": "From 0 to 1" },
             "fix_type": { "type": "string", "enum": ["diff", "prompt", "none"] },
-            "fix": maybe("A diff of at most 10 lines at one place, or what to tell an agent that mends it"),
-            "pattern": maybe("The id out of `auto_validate`, only if the cited lines show it"),
+            "fix": nullable_string_property(
+                "A diff of at most 10 lines at one place, or what to tell an agent that mends it"
+            ),
+            "pattern": nullable_string_property("The id out of `auto_validate`, only if the cited lines show it"),
             "details": details,
         },
         "required": [
@@ -56,8 +59,8 @@ pub fn schema(agent: &Agent) -> Value {
     let test = json!({
         "type": "object",
         "properties": {
-            "test": text("What to test"),
-            "file": maybe("Where the test belongs"),
+            "test": string_property("What to test"),
+            "file": nullable_string_property("Where the test belongs"),
             "finding": { "type": "integer", "description": "The finding that it would have caught, counted from 1" },
         },
         "required": ["test", "file", "finding"],
@@ -74,56 +77,62 @@ pub fn schema(agent: &Agent) -> Value {
     })
 }
 
-/// Who answered, and what is known already.
+fn string_property(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
+}
+
+fn nullable_string_property(description: &str) -> Value {
+    json!({ "type": ["string", "null"], "description": description })
+}
+
+/// The agent call whose answer is being read, and the earlier findings.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
-    /// The agent.
     pub agent: &'a Agent,
-    /// The phase.
     pub phase: Phase,
-    /// What was reviewed.
     pub change: &'a Change,
-    /// The folder that agents read it in.
+    /// The folder in which agents read the files; absolute paths in an answer are resolved against it.
     pub root: &'a Utf8Path,
-    /// What others have found before; only the phase that looks for gaps is held to it.
+    /// Findings of earlier phases. Only the gaps phase rejects findings that are near one of them.
     pub before: &'a [Finding],
 }
 
-/// What became of an answer.
+/// The findings of one answer, accepted and rejected.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Admitted {
-    /// Findings that have a place. Their ids are the next ones.
+    /// Accepted findings, with ids assigned from the next free number.
     pub findings: Vec<Finding>,
-    /// Those that were turned away.
     pub left_out: Vec<LeftOut>,
-    /// Tests that would have caught one of them, by its id.
+    /// Recommended tests, each with the id of the finding that it would have caught.
     pub tests: Vec<(String, Test)>,
-    /// How many findings there were in the answer.
+    /// The number of findings in the answer, including rejected ones.
     pub answered: u32,
 }
 
-/// A test that would have caught something.
+/// A recommended test that would have caught a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// What to test.
+    /// A description of the test.
     pub test: String,
-    /// Where it belongs.
+    /// The file in which the test belongs, if the agent named one.
     pub file: Option<String>,
 }
 
-/// Reads an answer. `next` is the number of the next finding. `None` if the answer is no list of findings at all.
+/// Reads an answer. `next` is the number for the id of the first accepted finding. Returns `None` if the answer has no
+/// list of findings.
 pub fn admit(answer: &Value, asked: Asked<'_>, next: usize) -> Option<Admitted> {
     let said = answer.get("findings")?.as_array()?;
     let mut out = Admitted { answered: said.len() as u32, ..Admitted::default() };
-    // Which finding of the answer became which of ours.
+    // Maps the position of a finding in the answer (from 1) to its assigned id.
     let mut names: BTreeMap<usize, String> = BTreeMap::new();
     for (at, raw) in said.iter().enumerate() {
-        let result = match at < REVIEW_ANSWER_FINDINGS_MAX {
-            true => one(raw, asked, &out.findings),
-            false => Err((
+        let result = if at < REVIEW_ANSWER_FINDINGS_MAX {
+            one(raw, asked, &out.findings)
+        } else {
+            Err((
                 Why::TooMany,
                 format!("an answer has at most {REVIEW_ANSWER_FINDINGS_MAX} findings"),
-            )),
+            ))
         };
         match result {
             Ok(mut finding) => {
@@ -158,9 +167,8 @@ fn one(raw: &Value, asked: Asked<'_>, own: &[Finding]) -> Result<Finding, Refusa
     Ok(finding)
 }
 
-/// The finding that a value is, whatever it says.
+/// Reads the fields of one finding, without checking its place in the change.
 fn shape(raw: &Value, asked: Asked<'_>) -> Result<Finding, Refusal> {
-    let malformed = |what: &str| (Why::Malformed, what.to_owned());
     if !raw.is_object() {
         return Err(malformed("it is no object"));
     }
@@ -174,6 +182,7 @@ fn shape(raw: &Value, asked: Asked<'_>) -> Result<Finding, Refusal> {
         .ok_or_else(|| malformed("its severity is none of Critical, Major, Minor, Suggestion"))?;
     let lines = lines(raw).ok_or_else(|| malformed("it has no lines"))?;
     let failure_scenario = words(raw, "failure_scenario", REVIEW_TEXT_CHARS_MAX);
+    // Ten letters or digits exclude placeholders such as "n/a".
     if failure_scenario.chars().filter(|char| char.is_alphanumeric()).count() < 10 {
         return Err((Why::NoFailureScenario, "it does not say what goes wrong".to_owned()));
     }
@@ -183,6 +192,7 @@ fn shape(raw: &Value, asked: Asked<'_>) -> Result<Finding, Refusal> {
     let inside = meant(said, asked);
     let said = words(raw, "file", 1_000);
     let file = inside.map_or(Utf8Path::new(&said), |inside| &inside.path);
+    // The function found in the source is more reliable than the one that the agent named.
     let known = inside.and_then(|inside| enclosing(&inside.text, lines.first));
     let said = Some(words(raw, "function", 200)).filter(|name| !name.is_empty());
     Ok(Finding {
@@ -204,7 +214,12 @@ fn shape(raw: &Value, asked: Asked<'_>) -> Result<Finding, Refusal> {
     })
 }
 
-/// The file that is meant: as it is, or as agents like to write paths.
+fn malformed(what: &str) -> Refusal {
+    (Why::Malformed, what.to_owned())
+}
+
+/// Finds the changed file that an agent means. Besides the exact path, accepts an absolute path, a `./`, `a/` or `b/`
+/// prefix, and the path as the prompt displays it.
 fn meant<'a>(said: &str, asked: Asked<'a>) -> Option<&'a ChangedFile> {
     let trimmed = said.trim();
     let root = asked.root.as_str();
@@ -216,7 +231,7 @@ fn meant<'a>(said: &str, asked: Asked<'a>) -> Option<&'a ChangedFile> {
     exact.or_else(|| asked.change.files.iter().find(|file| shown(&file.path) == trimmed))
 }
 
-/// It must be about lines that are there and have changed.
+/// Checks that the cited lines exist and touch the change.
 fn placed(finding: &Finding, change: &Change) -> Result<(), Refusal> {
     let path = &finding.file;
     let Some(file) = change.file(path) else {
@@ -234,12 +249,10 @@ fn placed(finding: &Finding, change: &Change) -> Result<(), Refusal> {
             format!("`{path}` has {count} lines, and this is about {}", finding.lines),
         ));
     }
-    match file.touches(finding.lines) {
-        true => Ok(()),
-        false => Err((
-            Why::OutsideTheDiff,
-            format!("lines {} of `{path}` have not changed", finding.lines),
-        )),
+    if file.touches(finding.lines) {
+        Ok(())
+    } else {
+        Err((Why::OutsideTheDiff, format!("lines {} of `{path}` have not changed", finding.lines)))
     }
 }
 
@@ -255,7 +268,8 @@ fn repeated(finding: &Finding, own: &[Finding]) -> Result<(), Refusal> {
     }
 }
 
-/// What agents that look for gaps are held to.
+/// Applies the stricter rules of the gaps phase: a minimum severity, no overlap with earlier findings, and a maximum
+/// count.
 fn gap(finding: &Finding, asked: Asked<'_>, own: &[Finding]) -> Result<(), Refusal> {
     if finding.severity < Severity::Major {
         let reason = format!("{} is less than what is looked for in gaps", finding.severity);
@@ -264,16 +278,15 @@ fn gap(finding: &Finding, asked: Asked<'_>, own: &[Finding]) -> Result<(), Refus
     if let Some((other, why)) = zone(finding, asked.before) {
         return Err((Why::SkipZone, format!("{} {why}", other.id)));
     }
-    match own.len() < REVIEW_GAPS_FINDINGS_MAX {
-        true => Ok(()),
-        false => Err((
-            Why::TooMany,
-            format!("an agent may add {REVIEW_GAPS_FINDINGS_MAX} findings in gaps"),
-        )),
+    if own.len() < REVIEW_GAPS_FINDINGS_MAX {
+        Ok(())
+    } else {
+        Err((Why::TooMany, format!("an agent may add {REVIEW_GAPS_FINDINGS_MAX} findings in gaps")))
     }
 }
 
-/// The finding in whose zone another one is: near its lines, or of its type and about the same function.
+/// Returns the first earlier finding that covers this one, and the reason: it is within [`REVIEW_ZONE_LINES`] lines, or
+/// has the same category and function.
 pub fn zone<'a>(finding: &Finding, before: &'a [Finding]) -> Option<(&'a Finding, &'static str)> {
     before.iter().filter(|other| other.file == finding.file).find_map(|other| {
         if other.lines.widened(REVIEW_ZONE_LINES).overlaps(finding.lines) {
@@ -300,29 +313,33 @@ fn turned_away(raw: &Value, asked: Asked<'_>, why: Why, reason: String) -> LeftO
     }
 }
 
+/// Reads the cited lines. Agents sometimes write `line` for a single line, or swap the two ends.
 fn lines(raw: &Value) -> Option<LineRange> {
-    let number = |key: &str| {
-        raw.get(key)
-            .and_then(Value::as_u64)
-            .and_then(|line| u32::try_from(line).ok())
-            .filter(|line| *line > 0)
-    };
-    let first = number("line_start").or_else(|| number("line"))?;
-    let last = number("line_end").unwrap_or(first);
+    let first = line_number(raw, "line_start").or_else(|| line_number(raw, "line"))?;
+    let last = line_number(raw, "line_end").unwrap_or(first);
     Some(LineRange { first: first.min(last), last: first.max(last) })
 }
 
-/// The fix, if it is one that can be shown: a diff is small, everything else is words.
+fn line_number(raw: &Value, key: &str) -> Option<u32> {
+    raw.get(key)
+        .and_then(Value::as_u64)
+        .and_then(|line| u32::try_from(line).ok())
+        .filter(|line| *line > 0)
+}
+
+/// Reads the suggested fix. A diff longer than [`REVIEW_FIX_LINES_MAX`] lines is kept as a prompt.
 fn fix(raw: &Value) -> Option<Fix> {
     let text = words(raw, "fix", REVIEW_TEXT_CHARS_MAX);
     if text.is_empty() {
         return None;
     }
-    let is_diff = raw.get("fix_type").and_then(Value::as_str) == Some("diff");
-    match is_diff && text.lines().count() <= REVIEW_FIX_LINES_MAX {
-        true => Some(Fix::Diff(text)),
-        false if raw.get("fix_type").and_then(Value::as_str) == Some("none") => None,
-        false => Some(Fix::Prompt(text)),
+    let fix_type = raw.get("fix_type").and_then(Value::as_str);
+    if fix_type == Some("diff") && text.lines().count() <= REVIEW_FIX_LINES_MAX {
+        Some(Fix::Diff(text))
+    } else if fix_type == Some("none") {
+        None
+    } else {
+        Some(Fix::Prompt(text))
     }
 }
 
@@ -333,7 +350,7 @@ fn details(raw: &Value, agent: &Agent) -> BTreeMap<String, String> {
     all.filter(|(_, text)| !text.is_empty()).collect()
 }
 
-/// A text of an answer, cut where it has no end. A cut shows.
+/// Reads a string field of an answer, truncated to `chars_max` characters. A truncated text ends with `…`.
 pub(super) fn words(value: &Value, key: &str, chars_max: usize) -> String {
     let text = value.get(key).and_then(Value::as_str).unwrap_or_default().trim();
     match text.char_indices().nth(chars_max) {

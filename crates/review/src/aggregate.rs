@@ -1,4 +1,4 @@
-//! Findings about the same lines become one: deterministic, whoever answered first.
+//! Merges findings about the same lines into one. The result does not depend on the order in which agents answered.
 
 use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
@@ -8,21 +8,20 @@ use super::finding::{Finding, Fix, Phase};
 use super::record::{Also, ExcerptLine, Reported, Validation};
 use crate::limits::{REVIEW_EXCERPT_LINES, REVIEW_EXCERPT_LINES_MAX, REVIEW_LINE_CHARS_MAX};
 
-/// A finding that is believed, and why.
+/// A finding that passed validation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Believed {
-    /// The finding, with the severity that it ended with.
+    /// The finding, with its severity after validation.
     pub finding: Finding,
-    /// Why.
+    /// The result of its validation.
     pub validation: Validation,
-    /// Stands for it.
     pub fingerprint: String,
-    /// Stand for its lines.
+    /// The fingerprints of its lines.
     pub line_prints: Vec<String>,
 }
 
-/// Joins findings of one file whose lines overlap, over several if need be, and sorts: the worst first, then by place.
-/// `categories` is the order of the line-up.
+/// Merges findings of one file whose line ranges overlap, directly or through other findings, and sorts the result by
+/// severity (worst first), then by file and lines. `categories` is the category order of the line-up.
 pub fn aggregate(believed: Vec<Believed>, categories: &[String]) -> Vec<Reported> {
     let mut by_file: BTreeMap<Utf8PathBuf, Vec<Believed>> = BTreeMap::new();
     for one in believed {
@@ -54,7 +53,7 @@ fn clusters(mut all: Vec<Believed>) -> Vec<Vec<Believed>> {
     out
 }
 
-/// An order that does not depend on who answered first.
+/// A sort key that does not depend on the order in which agents answered.
 fn key(one: &Believed) -> (LineRange, &str, &str, &str) {
     let finding = &one.finding;
     (finding.lines, &finding.category, &finding.agent, &finding.title)
@@ -65,7 +64,7 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
     let lead = cluster
         .iter()
         .max_by(|a, b| {
-            // What an agent says about it is worth more than the name of a pattern.
+            // An agent's description tells the reader more than the name of a pattern.
             let is_said = |one: &Believed| one.finding.phase != Phase::Patterns;
             let rank =
                 |one: &Believed| (one.finding.severity, is_said(one), standing(&one.validation));
@@ -99,7 +98,7 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
         severity: one.finding.severity,
         description: one.finding.description.clone(),
     });
-    // What a pattern proves in these lines is proven, whoever speaks for it.
+    // A pattern match in these lines proves the merged finding, even if another finding leads the cluster.
     let proven = same().map(|one| (&one.validation, one.finding.severity));
     let proven = proven
         .filter(|(validation, severity)| {
@@ -130,7 +129,7 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
             .fix
             .clone()
             .or_else(|| fixes().find(is_diff).or_else(|| fixes().next()).cloned()),
-        // A rule is of one category: another one's pattern would make another rule of it.
+        // A rule belongs to one category, so a pattern of another category would change the rule.
         pattern: finding
             .pattern
             .clone()
@@ -149,6 +148,7 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
     }
 }
 
+/// Ranks validation results from weakest (0) to strongest.
 fn standing(validation: &Validation) -> u8 {
     match validation {
         Validation::Pattern => 4,
@@ -163,7 +163,7 @@ fn span(a: LineRange, b: LineRange) -> LineRange {
     LineRange { first: a.first.min(b.first), last: a.last.max(b.last) }
 }
 
-/// The lines of a finding with a few around them.
+/// The cited lines with [`REVIEW_EXCERPT_LINES`] lines of context on each side.
 pub fn excerpt(file: &ChangedFile, lines: LineRange) -> Vec<ExcerptLine> {
     let shown = lines.widened(REVIEW_EXCERPT_LINES);
     let added: Vec<u32> = file
@@ -187,7 +187,7 @@ pub fn excerpt(file: &ChangedFile, lines: LineRange) -> Vec<ExcerptLine> {
         .collect()
 }
 
-/// A line, not longer than anybody reads.
+/// Truncates a line to [`REVIEW_LINE_CHARS_MAX`] characters.
 pub(super) fn cut(line: &str) -> String {
     match line.char_indices().nth(REVIEW_LINE_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &line[..at]),

@@ -1,4 +1,4 @@
-//! Asking an agent: one call with a prompt and a schema, whoever answers, within what the whole review may use.
+//! Sends questions to agents: one call per prompt and schema, within the limits of the whole review.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,78 +18,72 @@ use tokio::time::Instant;
 use super::lineup::ModelTier;
 use super::prompt::Prompt;
 
-/// Tools of agents that look: our names, those of Claude Code included.
+/// The read-only tools that review agents may use. Each name also allows the equivalent tool of Claude Code.
 const TOOLS: &[&str] = &["read", "grep", "glob", "list"];
 
-/// Something to ask.
+/// A prompt for one agent, with the schema of its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// Who is asked: an agent, a pair, a batch.
+    /// The name of the agent, pair or batch.
     pub name: String,
-    /// Which kind of model.
     pub tier: ModelTier,
-    /// What is said.
     pub prompt: Prompt,
-    /// The shape of the answer, by a name.
+    /// The name and the JSON Schema of the answer.
     pub schema: (&'static str, Value),
 }
 
-/// What came back.
+/// The answer to a [`Question`], with its costs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// The answer; `None` if there is none in the shape that was asked for.
+    /// The structured answer; `None` if the call failed or the answer did not match the schema.
     pub value: Option<Value>,
-    /// Why there is none.
+    /// The reason why `value` is `None`.
     pub error: Option<String>,
-    /// The model, if one was named.
+    /// The model, if one was configured.
     pub model: Option<String>,
-    /// How long it took.
     pub duration: Duration,
-    /// Tokens that went in.
+    /// All tokens but the output tokens, including cached ones.
     pub input_tokens: u64,
-    /// Tokens that came out.
     pub output_tokens: u64,
-    /// What it cost, where the price is known.
+    /// The cost, if the price of the model is known.
     pub cost_usd: Option<f64>,
-    /// Whether nobody was asked, because nothing is left to spend.
+    /// True if no agent was called because the allowance is used up.
     pub is_broke: bool,
 }
 
-/// Whoever answers questions.
+/// Answers questions: [`Agents`], or a script in tests.
 pub trait Panel: Send + Sync {
-    /// Answers one. It never fails: what goes wrong is an answer as well.
+    /// Answers a question. Never fails: an error is part of the answer.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
 }
 
-/// What a whole review may use.
+/// The limits of a whole review; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Allowance {
-    /// US dollars.
     pub cost_usd: Option<f64>,
-    /// Tokens.
     pub tokens: Option<u64>,
-    /// Time of everything.
+    /// The maximum duration of the review.
     pub time: Option<Duration>,
-    /// Time of one call.
+    /// The maximum duration of one call.
     pub call_time: Option<Duration>,
 }
 
-/// Makes a listener for the question of a name.
+/// Creates an event sink for the question with the given name.
 pub type MakeSink = Arc<dyn Fn(&str) -> Sink + Send + Sync>;
 
-/// Agents that look at files and change nothing.
+/// Runs review agents, with read-only permissions.
 pub struct Agents {
-    /// What runs share. It works in the folder that is reviewed.
+    /// The agent system. Its working folder is the folder under review.
     pub system: System,
-    /// What every call is asked with: a backend, a model, permissions.
+    /// Options of every call: backend, model, permissions.
     pub options: RunOptions,
-    /// The models of tiers, where they are named.
+    /// The model of each tier. A tier without an entry uses the model of `options`.
     pub models: BTreeMap<ModelTier, ModelName>,
-    /// What all calls together may use.
+    /// The limits for all calls together.
     pub allowance: Allowance,
-    /// How many are at work at once: each may use its share of what is left.
+    /// The number of concurrent calls. Each call may use an equal share of what is left of the allowance.
     pub at_once: usize,
-    /// Who is told what agents do, by the name of the question.
+    /// Creates the listener for the events of one call, from the name of its question.
     pub on_event: Option<MakeSink>,
     purse: Mutex<Purse>,
 }
@@ -102,7 +96,7 @@ struct Purse {
 }
 
 impl Agents {
-    /// Agents that work with a system.
+    /// Creates agents without an allowance, one call at a time.
     pub fn new(system: System, options: RunOptions) -> Self {
         let purse = Purse { cost_usd: 0.0, tokens: 0, begun: Instant::now() };
         Agents {
@@ -116,7 +110,7 @@ impl Agents {
         }
     }
 
-    /// What is left for one call; why not, if nothing is.
+    /// Computes the limits of the next call, or returns the reason why the allowance is used up.
     fn left(&self) -> Result<RunLimits, String> {
         let purse = *self.purse.lock().unwrap_or_else(PoisonError::into_inner);
         let usual = self.options.limits.unwrap_or(self.system.config().limits);
@@ -182,7 +176,7 @@ impl Agents {
             model: model.clone(),
             format: Some(format),
             limits: Some(limits),
-            // The prompt has the skills already.
+            // The prompt already contains the skills.
             selection: Some(Settings { enabled: false, max_skills: 0, ..Settings::default() }),
             permissions: Some(permissions),
             on_event: self.on_event.as_ref().map(|make| make(&question.name)),

@@ -1,4 +1,4 @@
-//! What an earlier review has reported, so that it is not reported again.
+//! The findings of an earlier review, so that they are not reported again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::prints::Sought;
 use super::record::{LeftOut, Reported, VERSION, Why};
 use crate::limits::REVIEW_BASELINE_BYTES_MAX;
 
-/// What an earlier review has reported.
+/// The findings that an earlier review reported.
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
     by_path: BTreeMap<Utf8PathBuf, KnownInFile>,
@@ -20,7 +20,7 @@ pub struct Baseline {
 #[derive(Clone, Debug, Default)]
 struct KnownInFile {
     known: Vec<Known>,
-    /// The places in `known` that have a print, of all or of a line.
+    /// Maps each fingerprint, of a finding or of one of its lines, to indexes in `known`.
     by_print: BTreeMap<String, Vec<usize>>,
 }
 
@@ -32,38 +32,21 @@ struct Known {
     severity: Severity,
 }
 
-/// An earlier review that cannot be used.
+/// An error in reading the record of an earlier review.
 #[derive(Debug, thiserror::Error)]
 pub enum BaselineError {
-    /// It cannot be read.
     #[error("the earlier review {path} cannot be read: {source}")]
-    Read {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Why.
-        source: ReadError,
-    },
-    /// It is no record of a review.
+    Read { path: Utf8PathBuf, source: ReadError },
     #[error("{path} is no record of a review: {why}; give it a file that a review wrote as JSON")]
-    NotARecord {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// It is of a later version.
+    NotARecord { path: Utf8PathBuf, why: String },
+    /// The record was written by a later version.
     #[error(
         "{path} has version {version} of the record, and {VERSION} is the latest that is known; update `rep`"
     )]
-    TooNew {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Its version.
-        version: u32,
-    },
+    TooNew { path: Utf8PathBuf, version: u32 },
 }
 
-/// What is read of a record: older ones may have less, newer ones more.
+/// The part of a review record that a baseline needs. Tolerates fields that are missing or unknown.
 #[derive(Deserialize)]
 struct Disk {
     #[serde(default)]
@@ -95,7 +78,7 @@ struct LeftOutDisk {
     why: serde_json::Value,
 }
 
-/// Where a record does not say how bad something was, it may have been anything.
+/// The severity to assume if a record has none, so that its finding counts as known at any severity.
 fn worst() -> Severity {
     Severity::Critical
 }
@@ -108,7 +91,7 @@ impl Baseline {
         Baseline::parse(path, &text)
     }
 
-    /// As [`Baseline::read`], of a text that was read already.
+    /// Parses a record. `path` is used in error messages only.
     pub fn parse(path: &Utf8Path, text: &str) -> Result<Baseline, BaselineError> {
         let wrong = |why: String| BaselineError::NotARecord { path: path.to_owned(), why };
         let value: serde_json::Value = serde_json::from_str(text)
@@ -126,7 +109,7 @@ impl Baseline {
             let line_prints = line_prints.into_iter().collect();
             baseline.add(file, Known { fingerprint, line_prints, categories, severity });
         }
-        // What was known to that review is known to this one.
+        // Findings that were already known to that review stay known.
         let known = serde_json::json!(Why::Known);
         for left in disk.left_out.into_iter().filter(|left| left.why == known) {
             if let Some(fingerprint) = left.fingerprint {
@@ -148,7 +131,8 @@ impl Baseline {
         self.add(finding.file.clone(), known);
     }
 
-    /// Adds a finding that was left out because it was known then.
+    /// Adds a finding that an earlier review left out because it was already known. Other left-out findings are
+    /// ignored.
     pub fn learn_known(&mut self, left_out: &LeftOut) {
         let Some(fingerprint) = left_out.fingerprint.clone() else { return };
         if left_out.why == Why::Known {
@@ -171,18 +155,19 @@ impl Baseline {
         there.known.push(known);
     }
 
-    /// How many findings are known.
+    /// The number of known findings.
     pub fn len(&self) -> usize {
         self.by_path.values().map(|there| there.known.len()).sum()
     }
 
-    /// Whether none is.
+    /// Returns true if no finding is known.
     pub fn is_empty(&self) -> bool {
         self.by_path.is_empty()
     }
 
-    /// Whether something was reported before in the same file, and was at least as bad. It has the same print, or is of one
-    /// of these categories and about no other line that came: who once spoke of a line has not spoken of its neighbours.
+    /// Returns true if a finding of at least this severity was reported before in the same file, with the same
+    /// fingerprint, or with one of these categories and all of the added lines of this one. A finding that cites an
+    /// added line which the earlier one did not is new.
     pub fn is_known(
         &self,
         path: &Utf8Path,
@@ -226,7 +211,7 @@ mod tests {
         Baseline::parse("review.json".into(), text)
     }
 
-    /// What a review knows that has reported these lines of a file.
+    /// The baseline of a review that has reported these lines of a file.
     fn after(file: &ChangedFile, lines: (u32, u32), severity: Option<&str>) -> Baseline {
         let (index, bugs) = (FileIndex::of(file), ["bugs".to_owned()]);
         let prints = prints(&about(&index, lines, &bugs, None));

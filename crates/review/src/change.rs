@@ -1,29 +1,27 @@
-//! What is reviewed: files, their hunks, and which line is which.
+//! The change under review: its files, hunks and lines.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
-/// Lines of the new side of a file, both ends included, counted from 1.
+/// A range of lines on the new side of a file: inclusive at both ends, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LineRange {
-    /// The first.
     pub first: u32,
-    /// The last.
     pub last: u32,
 }
 
 impl LineRange {
-    /// One line.
+    /// The range of a single line.
     pub fn line(line: u32) -> Self {
         LineRange { first: line, last: line }
     }
 
-    /// Whether they have a line in common.
+    /// Returns true if the ranges have a line in common.
     pub fn overlaps(self, other: LineRange) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// With so many lines more on both sides.
+    /// Extends the range by `by` lines on both sides, but not before line 1.
     #[must_use]
     pub fn widened(self, by: u32) -> Self {
         LineRange {
@@ -35,24 +33,24 @@ impl LineRange {
 
 impl std::fmt::Display for LineRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.first == self.last {
-            true => write!(f, "{}", self.first),
-            false => write!(f, "{}-{}", self.first, self.last),
+        if self.first == self.last {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
         }
     }
 }
 
-/// All that is reviewed, in the order of paths.
+/// The change under review. Files are sorted by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The files.
     pub files: Vec<ChangedFile>,
-    /// Files that are not reviewed, and why.
+    /// Files that are not reviewed, with the reasons.
     pub skipped: Vec<Skipped>,
 }
 
 impl Change {
-    /// The file at a path.
+    /// Returns the reviewed file at a path.
     pub fn file(&self, path: &Utf8Path) -> Option<&ChangedFile> {
         self.files.iter().find(|file| file.path == path)
     }
@@ -61,11 +59,10 @@ impl Change {
 /// A file that is not reviewed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
-    /// Its path.
     pub path: Utf8PathBuf,
-    /// Why not, for people: `binary`, `deleted`, `12,345 lines (5,000 at most)`.
+    /// The reason, for people: `binary`, `deleted`, `12,345 lines (5,000 at most)`.
     pub reason: String,
-    /// Whether it should have been looked at: nothing but a limit, or the way it is written, kept us from it.
+    /// True if the file would have been reviewed but for a limit or its encoding. A report warns about these.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub missed: bool,
 }
@@ -73,101 +70,92 @@ pub struct Skipped {
 /// A file that is reviewed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
-    /// Its path below the repository.
+    /// The path, relative to the repository.
     pub path: Utf8PathBuf,
-    /// Its path before, if it was renamed.
+    /// The path before the change, if the file was renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_path: Option<Utf8PathBuf>,
-    /// What happened to it.
     pub status: FileStatus,
-    /// What has changed in it. Where the whole file is reviewed, one hunk of added lines.
+    /// The changed hunks. If the whole file is reviewed, one hunk of added lines.
     pub hunks: Vec<Hunk>,
-    /// All of it, as it is now.
+    /// The content of the file after the change.
     pub text: String,
-    /// The language, by its name in lower case, where the ending tells.
+    /// The lower-case name of the language, if the file name tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// How much of it goes into a prompt.
     pub tier: Tier,
 }
 
-/// What happened to a file.
+/// The kind of change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileStatus {
-    /// It is new.
     Added,
-    /// It has changed.
     Modified,
-    /// It is somewhere else, and may have changed.
+    /// The file was moved, and may have been modified as well.
     Renamed,
-    /// Nothing; all of it is reviewed.
+    /// The file is reviewed as a whole, whether it changed or not.
     Whole,
 }
 
-/// How much of a file goes into a prompt.
+/// The amount of a file that goes into a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
-    /// The diff and all of it.
+    /// The diff and the whole file.
     Full,
-    /// The diff and its beginning; the rest can be read.
+    /// The diff and the beginning of the file; agents can read the rest.
     Preview,
 }
 
-/// A part of a file that has changed, with its surroundings.
+/// A changed part of a file, with its context lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hunk {
-    /// Its first line before.
+    /// The first line on the old side.
     pub old_start: u32,
-    /// Its first line now.
+    /// The first line on the new side.
     pub new_start: u32,
-    /// What git says it is in: a function, mostly.
+    /// The text after the second `@@` of the hunk header, usually the enclosing function.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub section: String,
-    /// Its lines.
     pub lines: Vec<Line>,
 }
 
 /// A line of a hunk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// What happened to it.
     pub kind: LineKind,
-    /// Its number before.
+    /// The line number on the old side; `None` for an added line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<u32>,
-    /// Its number now.
+    /// The line number on the new side; `None` for a removed line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<u32>,
-    /// Its text, without the line break.
+    /// The text without the line break.
     pub text: String,
 }
 
-/// What happened to a line.
+/// The kind of a line in a hunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineKind {
-    /// It is as it was.
     Context,
-    /// It came.
     Added,
-    /// It went.
     Removed,
 }
 
 impl ChangedFile {
-    /// How many lines it has now.
+    /// The number of lines after the change.
     pub fn line_count(&self) -> u32 {
         u32::try_from(self.text.lines().count()).unwrap_or(u32::MAX)
     }
 
-    /// Lines that came.
+    /// The number of added lines.
     pub fn added(&self) -> usize {
         self.count(LineKind::Added)
     }
 
-    /// Lines that went.
+    /// The number of removed lines.
     pub fn removed(&self) -> usize {
         self.count(LineKind::Removed)
     }
@@ -176,13 +164,13 @@ impl ChangedFile {
         self.hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.kind == kind).count()
     }
 
-    /// Whether the change brought a line.
+    /// Returns true if the change added this line.
     pub fn came(&self, line: u32) -> bool {
         let lines = self.hunks.iter().flat_map(|hunk| &hunk.lines);
         lines.into_iter().any(|known| known.kind == LineKind::Added && known.new == Some(line))
     }
 
-    /// Which line a line of before is now; `None` if it went.
+    /// Maps a line number of the old side to the new side. Returns `None` if the line was removed.
     pub fn new_line(&self, old: u32) -> Option<u32> {
         let mut shift = 0;
         for line in self.hunks.iter().flat_map(|hunk| &hunk.lines) {
@@ -197,14 +185,14 @@ impl ChangedFile {
         u32::try_from(i64::from(old) + shift).ok()
     }
 
-    /// The text of lines, as far as there are such.
+    /// The text of the lines in a range. Lines beyond the end of the file are left out.
     pub fn lines_text(&self, range: LineRange) -> String {
         let count = (range.last as usize + 1).saturating_sub(range.first as usize);
         let lines = self.text.lines().skip(range.first.saturating_sub(1) as usize).take(count);
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Whether a range has a line that came, or stands where lines went.
+    /// Returns true if the range contains an added line, or is adjacent to removed lines.
     pub fn touches(&self, range: LineRange) -> bool {
         self.hunks.iter().any(|hunk| hunk.touches(range))
     }
@@ -213,7 +201,7 @@ impl ChangedFile {
 impl Hunk {
     fn touches(&self, range: LineRange) -> bool {
         let within = |line: u32| range.first <= line && line <= range.last;
-        // What went is between two lines that are still there.
+        // Removed lines have no number on the new side: they lie between `next - 1` and `next`.
         let mut next = self.new_start;
         for line in &self.lines {
             match (line.kind, line.new) {

@@ -1,4 +1,4 @@
-//! What of the files goes into prompts: whole ones as far as there is room, languages, and tests that belong to them.
+//! Decides how much of each file goes into prompts, and finds languages and related tests by file name.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,17 @@ use serde::{Deserialize, Serialize};
 use super::change::{Change, ChangedFile, Tier};
 use crate::limits::{REVIEW_FILE_LINES_MAX, REVIEW_PREVIEW_LINES, REVIEW_TEST_CHARS_MAX, REVIEW_TESTS_EACH_MAX, REVIEW_TESTS_MAX};
 
-/// A test whose name says that it belongs to a file of the change.
+/// A test that belongs to a file of the change, judging by its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelatedTest {
-    /// Its path.
     pub path: Utf8PathBuf,
-    /// The file that it belongs to.
+    /// The changed file that it tests.
     pub of: Utf8PathBuf,
-    /// Its text, with a note at the end if it was cut.
+    /// The text, with a note at the end if it was truncated.
     pub text: String,
 }
 
-/// Endings and the languages that they are of.
+/// File extensions and their languages.
 const LANGUAGES: &[(&[&str], &str)] = &[
     (&["rs"], "rust"),
     (&["go"], "go"),
@@ -69,11 +68,11 @@ const LANGUAGES: &[(&[&str], &str)] = &[
     (&["rst"], "restructuredtext"),
 ];
 
-/// Files whose whole name says it.
+/// Languages of files that are recognised by their whole name.
 const LANGUAGES_BY_NAME: &[(&str, &str)] =
     &[("Dockerfile", "dockerfile"), ("Makefile", "makefile"), ("Rakefile", "ruby")];
 
-/// How tests of a language are called, with `{}` for the name of the file that they are about.
+/// Naming schemes of tests by file extension. `{}` stands for the stem of the tested file.
 const TESTS: &[(&[&str], &[&str])] = &[
     (&["rs"], &["{}_test", "{}_tests", "test_{}", "tests_{}"]),
     (&["go"], &["{}_test"]),
@@ -96,13 +95,13 @@ const TESTS: &[(&[&str], &[&str])] = &[
     (&["sh", "bash", "bats"], &["test_{}", "{}_test", "{}"]),
 ];
 
-/// Folders of tests: a file in one of them belongs to the file of the same name.
+/// Test folders: a file in one of them tests the file with the same name.
 const TEST_FOLDERS: &[&str] = &["tests", "test", "__tests__", "spec", "specs"];
 
-/// Names that say nothing: that of the folder does.
+/// File stems that carry no meaning; the name of the folder is used instead.
 const PLAIN_NAMES: &[&str] = &["mod", "lib", "main", "index", "__init__"];
 
-/// The language of a file, where its ending tells.
+/// Returns the language of a file, judging by its name.
 pub fn language_of(path: &Utf8Path) -> Option<&'static str> {
     let by_name = LANGUAGES_BY_NAME.iter().find(|(name, _)| path.file_name() == Some(name));
     if let Some((_, language)) = by_name {
@@ -113,15 +112,16 @@ pub fn language_of(path: &Utf8Path) -> Option<&'static str> {
     of.map(|(_, language)| *language)
 }
 
-/// Globs as a set; those that are none are left out, and named.
+/// Compiles globs into a set. Also returns the globs that are invalid; they are left out of the set.
 pub fn globs(globs: &[String]) -> (GlobSet, Vec<String>) {
     let mut set = GlobSetBuilder::new();
     let mut wrong = Vec::new();
     for text in globs {
-        // `*.sql` means such files anywhere.
-        let anywhere = match text.contains('/') {
-            true => text.trim_start_matches("./").trim_start_matches('/').to_owned(),
-            false => format!("**/{text}"),
+        // As in `.gitignore`, a glob without a slash matches in every folder.
+        let anywhere = if text.contains('/') {
+            text.trim_start_matches("./").trim_start_matches('/').to_owned()
+        } else {
+            format!("**/{text}")
         };
         match GlobBuilder::new(&anywhere).literal_separator(true).build() {
             Ok(glob) => drop(set.add(glob)),
@@ -131,8 +131,8 @@ pub fn globs(globs: &[String]) -> (GlobSet, Vec<String>) {
     (set.build().unwrap_or_default(), wrong)
 }
 
-/// Says which files go into prompts as a whole: those that come first, then the smaller ones, as long as there is room. A
-/// very long one never does: nobody reads all of it for the few lines that have changed.
+/// Decides which files go into prompts as a whole: files that match `first`, then smaller files, up to `full_chars_max`
+/// characters in total. Files of more than [`REVIEW_FILE_LINES_MAX`] lines are always shown as a preview.
 pub fn assign_tiers(change: &mut Change, first: &GlobSet, full_chars_max: usize) {
     let mut order: Vec<usize> = (0..change.files.len()).collect();
     let key = |file: &ChangedFile| (!first.is_match(&file.path), file.text.len());
@@ -147,13 +147,13 @@ pub fn assign_tiers(change: &mut Change, first: &GlobSet, full_chars_max: usize)
     }
 }
 
-/// The beginning of a text, for files that do not go in as a whole.
+/// The first [`REVIEW_PREVIEW_LINES`] lines of a text.
 pub fn preview(text: &str) -> &str {
     let end = text.split_inclusive('\n').take(REVIEW_PREVIEW_LINES).map(str::len).sum();
     &text[..end]
 }
 
-/// At most so many characters of a text, with a note if that is not all of it.
+/// Truncates a text to `chars_max` characters, with a note that says how many were cut.
 pub fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),
@@ -164,19 +164,19 @@ pub fn cut(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// At most so many characters of a test.
+/// Truncates the text of a test to [`REVIEW_TEST_CHARS_MAX`] characters.
 pub(super) fn cut_test(text: &str) -> String {
     cut(text, REVIEW_TEST_CHARS_MAX)
 }
 
-/// Which of these files are tests of the change, and of which file: those next to it first, and none that the change
-/// shows as a whole.
+/// Finds the tests of changed files among the files `there`, and pairs each with its changed file. Tests in the nearest
+/// folders come first. Tests that the change shows as a whole are left out.
 pub fn related_tests<'a>(
     change: &Change,
     there: impl Iterator<Item = &'a Utf8Path>,
 ) -> Vec<(&'a Utf8Path, Utf8PathBuf)> {
     let shown = |path: &Utf8Path| change.file(path).is_some_and(|file| file.tier == Tier::Full);
-    // A repository may have hundreds of thousands of files: they are found by their names.
+    // A repository may have hundreds of thousands of files, so index them by stem instead of testing every pair.
     let mut by_stem: BTreeMap<&str, Vec<&Utf8Path>> = BTreeMap::new();
     for path in there.filter(|path| language_of(path).is_some()) {
         by_stem.entry(path.file_stem().unwrap_or_default()).or_default().push(path);
@@ -198,7 +198,7 @@ pub fn related_tests<'a>(
     found
 }
 
-/// What tests of a file would be called.
+/// The file names that tests of one file may have.
 struct Wanted<'a> {
     stem: &'a str,
     endings: &'static [&'static str],
@@ -220,7 +220,7 @@ impl<'a> Wanted<'a> {
         telling.then_some(Wanted { stem, endings, names })
     }
 
-    /// The names, without endings, that a test of it can have.
+    /// The possible file stems of a test.
     fn stems(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str).chain([self.stem, "tests"])
     }
@@ -234,7 +234,7 @@ impl<'a> Wanted<'a> {
         }
         let folders = || path.parent().into_iter().flat_map(Utf8Path::components);
         let in_tests = || folders().any(|folder| TEST_FOLDERS.contains(&folder.as_str()));
-        // `foo/tests.rs` holds those of `foo.rs`.
+        // `foo/tests.rs` holds the tests of `foo.rs`.
         let beside =
             stem == "tests" && path.parent().and_then(Utf8Path::file_name) == Some(self.stem);
         self.names.iter().any(|name| name == stem) || beside || (stem == self.stem && in_tests())

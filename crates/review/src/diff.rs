@@ -1,33 +1,31 @@
-//! git's unified diffs, read into hunks.
+//! Parses git's unified diffs into hunks.
 //!
-//! How many lines a hunk has is said in its heading, so no line of a file is taken for one of the diff, whatever is in it.
+//! The parser counts lines by the hunk header, so a line of a file that looks like diff syntax is never taken for it.
 
 use super::change::{Hunk, Line, LineKind};
 
-/// What a diff says of one file.
+/// The part of a diff that belongs to one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilePatch {
-    /// Its path before, without `a/`; `None` if it is new.
+    /// The old path, without `a/`; `None` if the file is new.
     pub old: Option<String>,
-    /// Its path now, without `b/`; `None` if it is gone.
+    /// The new path, without `b/`; `None` if the file was deleted.
     pub new: Option<String>,
-    /// What has changed in it.
     pub hunks: Vec<Hunk>,
-    /// Whether git took it for no text.
+    /// True if git treats the file as binary.
     pub binary: bool,
 }
 
-/// A diff that cannot be read.
+/// A syntax error in a diff.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the diff is not understood: {said}")]
 pub struct DiffError {
-    /// The line, from 1.
+    /// The line number in the diff, from 1.
     pub line: usize,
-    /// What is wrong with it.
     pub said: String,
 }
 
-/// Reads a diff of any number of files, with the prefixes `a/` and `b/`.
+/// Parses a diff of any number of files, with the prefixes `a/` and `b/`. Combined diffs of merges are rejected.
 pub fn parse(bytes: &[u8]) -> Result<Vec<FilePatch>, DiffError> {
     let mut reader = Reader { lines: split_lines(bytes), at: 0 };
     let mut files: Vec<FilePatch> = Vec::new();
@@ -48,29 +46,27 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<FilePatch>, DiffError> {
             line if line.starts_with(b"+++ ") => file.new = path_of(&line[4..], b"b/"),
             line if line.starts_with(b"Binary files ") => file.binary = true,
             line if line.starts_with(b"GIT binary patch") => file.binary = true,
-            // Modes, names of blobs, renames: `--raw` says it all without quotes.
+            // Modes, blob names and renames are read from `git diff --raw`, where paths are not quoted.
             _ => {}
         }
     }
     Ok(files)
 }
 
-/// A whole text as one hunk of added lines; none if it is empty.
+/// Represents a whole text as one hunk of added lines. Returns no hunk if the text is empty.
 pub fn whole(text: &str) -> Vec<Hunk> {
-    let line = |(at, text): (usize, &str)| Line {
-        kind: LineKind::Added,
-        old: None,
-        new: Some(number(at + 1)),
-        text: text.to_owned(),
-    };
-    let lines: Vec<Line> = text.lines().enumerate().map(line).collect();
-    match lines.is_empty() {
-        true => Vec::new(),
-        false => vec![Hunk { old_start: 0, new_start: 1, section: String::new(), lines }],
+    let lines: Vec<Line> = text.lines().enumerate().map(added_line).collect();
+    if lines.is_empty() {
+        return Vec::new();
     }
+    vec![Hunk { old_start: 0, new_start: 1, section: String::new(), lines }]
 }
 
-/// The lines that come out if hunks are applied to others; `None` if they do not fit.
+fn added_line((at, text): (usize, &str)) -> Line {
+    Line { kind: LineKind::Added, old: None, new: Some(number(at + 1)), text: text.to_owned() }
+}
+
+/// Applies hunks to the lines of the old side. Returns `None` if they do not match.
 pub fn apply<'a>(old: &[&'a str], hunks: &'a [Hunk]) -> Option<Vec<&'a str>> {
     let mut new: Vec<&str> = Vec::new();
     let mut at = 0;
@@ -82,7 +78,7 @@ pub fn apply<'a>(old: &[&'a str], hunks: &'a [Hunk]) -> Option<Vec<&'a str>> {
                 (*old.get(before)? == line.text).then_some(())?;
                 at = before + 1;
             } else if let Some(after) = line.new {
-                // What is between two hunks is as it was.
+                // Copy the unchanged lines between two hunks.
                 let missing = (after as usize - 1).checked_sub(new.len())?;
                 new.extend(old.get(at..at + missing)?);
                 at += missing;
@@ -113,19 +109,20 @@ impl<'a> Reader<'a> {
         DiffError { line: self.at, said: said.to_owned() }
     }
 
-    /// The hunk whose heading was read last.
+    /// Parses the body of a hunk whose header was read last.
     fn hunk(&mut self, heading: &[u8]) -> Result<Hunk, DiffError> {
         let Some(heading) = heading_of(heading) else {
             return Err(self.wrong("it should be the heading of a hunk"));
         };
         let ((old_start, mut old_left), (new_start, mut new_left), section) = heading;
-        // An empty side is said to begin at the line before it.
+        // For an empty side, git writes the number of the line before it. That number is never assigned to a line.
         let (mut old, mut new) = (old_start, new_start);
         let mut lines: Vec<Line> = Vec::new();
         while old_left > 0 || new_left > 0 {
             let Some(line) = self.next() else {
                 return Err(self.wrong("the hunk is shorter than its heading says"));
             };
+            // `\ No newline at end of file` is not counted by the header.
             if line.starts_with(b"\\") {
                 continue;
             }
@@ -154,7 +151,8 @@ impl<'a> Reader<'a> {
         Ok(Hunk { old_start, new_start, section, lines })
     }
 
-    /// The text of a line. A carriage return belongs to the line break, unless the file ends without one there.
+    /// The text of a line without a carriage return. The carriage return is kept on a last line that has no line feed,
+    /// since it is then not part of a line break.
     fn without_break(&self, text: &[u8]) -> String {
         let ends_open = self.lines.get(self.at).is_some_and(|next| next.starts_with(b"\\"));
         let text = match text.strip_suffix(b"\r") {
@@ -173,9 +171,10 @@ fn split_lines(bytes: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
+/// The first line and the number of lines of one side of a hunk.
 type Side = (u32, u32);
 
-/// `@@ -1,2 +3 @@ section`: where both sides begin, and how many lines they have.
+/// Parses a hunk header: `@@ -1,2 +3 @@ section`.
 fn heading_of(line: &[u8]) -> Option<(Side, Side, String)> {
     let line = String::from_utf8_lossy(line);
     let rest = line.strip_prefix("@@ -")?;
@@ -191,14 +190,13 @@ fn side_of(text: &str) -> Option<Side> {
     }
 }
 
-/// The path of `--- a/path`: in quotes if there is something odd in it, with a tab at the end if there is a space.
+/// Parses the path of a `--- a/path` line. git quotes paths with special characters, and ends a path with spaces in a
+/// tab.
 fn path_of(text: &[u8], prefix: &[u8]) -> Option<String> {
     let text = text.strip_suffix(b"\r").unwrap_or(text);
     let quoted = text.first() == Some(&b'"');
-    let bytes = match quoted {
-        true => unquoted(text)?,
-        false => text.strip_suffix(b"\t").unwrap_or(text).to_vec(),
-    };
+    let bytes =
+        if quoted { unquoted(text)? } else { text.strip_suffix(b"\t").unwrap_or(text).to_vec() };
     if !quoted && bytes == b"/dev/null" {
         return None;
     }
@@ -206,7 +204,7 @@ fn path_of(text: &[u8], prefix: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(path).into_owned())
 }
 
-/// A path as C would write it.
+/// Decodes a path in git's C-style quotes.
 fn unquoted(text: &[u8]) -> Option<Vec<u8>> {
     let inner = text.strip_suffix(b"\t").unwrap_or(text);
     let inner = inner.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
@@ -226,13 +224,16 @@ fn unquoted(text: &[u8]) -> Option<Vec<u8>> {
             b'f' => 12,
             b'r' => b'\r',
             digit @ b'0'..=b'3' => {
-                let octal = |byte: u8| (b'0'..=b'7').contains(&byte).then(|| byte - b'0');
-                (digit - b'0') * 64 + octal(rest.next()?)? * 8 + octal(rest.next()?)?
+                (digit - b'0') * 64 + octal_digit(rest.next()?)? * 8 + octal_digit(rest.next()?)?
             }
             other => other,
         });
     }
     Some(bytes)
+}
+
+fn octal_digit(byte: u8) -> Option<u8> {
+    (b'0'..=b'7').contains(&byte).then(|| byte - b'0')
 }
 
 fn number(count: usize) -> u32 {

@@ -1,11 +1,11 @@
-//! What a reviewer takes from a skill: the sections of a `SKILL.md` as data.
+//! Extracts the parts of a skill that a review uses, from the sections of its `SKILL.md`.
 //!
-//! A skill for reviews is prose with a structure: focus areas with a severity and their checks, patterns that prove
-//! themselves, what not to flag, which files come first. A skill with a method is read for its approach, its steps and its
-//! questions. [`ReviewSkill`] is that structure, and its YAML is that of the skills' documentation.
+//! A review skill is prose with a structure: focus areas with a severity and checks, patterns whose matches count as
+//! validated, false-positive rules, and priority files. A methodology skill has an approach, steps and questions.
+//! [`ReviewSkill`] holds that structure; its YAML form is the one in the skills' documentation.
 //!
-//! [`extract`] reads it from the Markdown tree, by headings and by bold labels, from the skill itself and from the shared
-//! files that its sections point to. It never fails: what is odd, cut or out of reach is a diagnostic.
+//! [`extract`] reads it from the Markdown tree, by headings and bold labels, from the skill itself and from the shared
+//! files that its sections refer to. It never fails: anything unusual, truncated or unreachable becomes a diagnostic.
 //!
 //! ```
 //! use repertoire_skill::load::load;
@@ -56,27 +56,27 @@ use found::Findings;
 use pointer::Shared;
 use tree::Document;
 
-/// How bad something is. Later is worse.
+/// The severity of a finding, in ascending order.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub enum Severity {
-    /// It could be better.
+    /// The code could be better.
     Suggestion,
-    /// It is wrong, and does little harm.
+    /// The code is wrong, but does little harm.
     Minor,
-    /// It will do harm.
+    /// The code will do harm.
     Major,
-    /// It must not be shipped.
+    /// The change must not be shipped.
     Critical,
 }
 
 impl Severity {
-    /// All, the worst first.
+    /// All severities, worst first.
     pub const ALL: [Severity; 4] =
         [Severity::Critical, Severity::Major, Severity::Minor, Severity::Suggestion];
 
-    /// The word for it.
+    /// The name in skills and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Critical => "Critical",
@@ -86,7 +86,7 @@ impl Severity {
         }
     }
 
-    /// The severity of a word, in any case; `suggestions` counts as well.
+    /// Parses a name, ignoring case. The plural is accepted as well (`Suggestions`).
     pub fn from_word(word: &str) -> Option<Self> {
         let word = word.trim();
         let is = |severity: &Severity| {
@@ -104,106 +104,106 @@ impl std::fmt::Display for Severity {
     }
 }
 
-/// What a skill is to a review.
+/// The role of a skill in a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReviewKind {
-    /// It tells one agent what to look for.
+    /// Tells one agent what to look for.
     Review,
-    /// It tells every agent how to think.
+    /// Tells all agents how to proceed.
     Methodology,
-    /// It starts other reviews, and has nothing to tell an agent.
+    /// Starts other reviews, and has no instructions for agents.
     Command,
 }
 
-/// A skill as a review sees it.
+/// The parts of a skill that a review uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReviewSkill {
-    /// Its name.
+    /// The name of the skill.
     pub name: String,
-    /// How it was asked for: `plugin:name`, mostly the name.
+    /// The reference by which it was requested: `plugin:name`, or usually the name.
     pub source: String,
-    /// What it is to a review.
+    /// The role of the skill in a review.
     #[serde(rename = "type")]
     pub kind: ReviewKind,
-    /// The agent that it speaks to; all of them if absent.
+    /// The agent that it addresses; all agents if absent.
     pub primary_agent: Option<String>,
-    /// What to look for.
+    /// Areas to look at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub focus_areas: Vec<FocusArea>,
-    /// What proves itself where its pattern matches.
+    /// Patterns whose matches count as validated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub auto_validated_patterns: Vec<Pattern>,
-    /// What not to flag.
+    /// Descriptions of code that must not be flagged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub false_positive_rules: Vec<String>,
-    /// Which files come first.
+    /// Files that take precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_files: Option<PriorityFiles>,
-    /// How to think.
+    /// The way to proceed, in a methodology skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub methodology: Option<Methodology>,
 }
 
-/// Something to look for.
+/// An area to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FocusArea {
-    /// Its name.
+    /// The name of the area.
     pub name: String,
-    /// How bad its findings usually are; absent where the skill does not say.
+    /// The usual severity of its findings; absent if the skill does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// What to check.
+    /// The checks to make.
     pub checks: Vec<String>,
 }
 
-/// A pattern whose matches need no second opinion.
+/// A pattern whose matches count as validated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pattern {
-    /// Its name: `hardcoded_password`.
+    /// The id: `hardcoded_password`.
     pub id: String,
-    /// The regular expression; absent where it takes a reader to see it.
+    /// The regular expression; absent if only a reader can recognise the pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// What it finds.
+    /// The description of the problem that it finds.
     pub description: String,
-    /// How bad that is, where the skill says so.
+    /// The severity of a match, if the skill gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// Globs of the files that it is for; all files if there are none.
+    /// Globs of the files that it applies to; all files if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Why the expression cannot be used; findings of this name are validated as any other.
+    /// The reason why the expression cannot be used. Findings of this pattern then need a validator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unusable: Option<String>,
 }
 
-/// Which files come first.
+/// Files that take precedence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PriorityFiles {
-    /// Globs.
+    /// Globs of the files.
     pub patterns: Vec<String>,
 }
 
-/// How to think.
+/// A way to proceed in a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Methodology {
-    /// In a sentence or two.
+    /// The approach, in a sentence or two.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approach: String,
-    /// The attitude.
+    /// The attitude to take.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mindset: String,
-    /// What to do, in order.
+    /// The steps, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
-    /// What to ask.
+    /// Questions to ask.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<String>,
 }
 
 impl Pattern {
-    /// A pattern of which only the name is known.
+    /// A pattern of which only the id is known.
     fn named(id: String) -> Self {
         Pattern {
             id,
@@ -216,22 +216,21 @@ impl Pattern {
     }
 }
 
-/// What was taken from a skill, and what was found on the way.
+/// The result of [`extract`].
 #[derive(Clone, Debug)]
 pub struct Extracted {
-    /// The skill as a review sees it.
     pub skill: ReviewSkill,
-    /// What is odd about it, in the order in which it was read.
+    /// Problems in the skill, in the order in which they were found.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Takes from a skill what a review wants of it. `reference` is how it was asked for. Shared files are read from the
-/// disk, see [`read_shared`].
+/// Extracts the parts of a skill that a review uses. `reference` is the name by which it was requested. Shared files
+/// are read from disk by [`read_shared`].
 pub fn extract(skill: &Skill, reference: &str) -> Extracted {
     extract_with(skill, reference, &|place| read_shared(skill, place))
 }
 
-/// As [`extract`], with another way to read shared files.
+/// As [`extract`], but reads shared files through `read`.
 pub fn extract_with(
     skill: &Skill,
     reference: &str,
@@ -280,14 +279,14 @@ pub fn extract_with(
     Extracted { skill: found, diagnostics: findings.finish(&skill.source) }
 }
 
-/// Whether a text has focus areas with a severity, or patterns.
+/// Returns true if the document has focus areas with a severity, or patterns.
 fn is_for_reviews(document: &Document) -> bool {
     let unsaid = &mut Findings::default();
     areas::find(document, unsaid).iter().any(|area| area.severity.is_some())
         || patterns::has_table(document)
 }
 
-/// What was looked for, if none of it was found. A command need not have any of it.
+/// Returns the expected headings if nothing was found in the skill. A command need not have any.
 fn nothing_in(skill: &ReviewSkill) -> Option<&'static str> {
     let is_empty = skill.focus_areas.is_empty()
         && skill.auto_validated_patterns.is_empty()

@@ -1,4 +1,4 @@
-//! What agents find, as values: from an answer to a finding that has a place and an id.
+//! Findings of agents, after the engine has accepted them and given them an id.
 
 use std::collections::BTreeMap;
 
@@ -8,75 +8,68 @@ use serde::{Deserialize, Serialize};
 
 use super::change::LineRange;
 
-/// Something that an agent found, and the engine let in.
+/// A problem that an agent reported and the engine accepted. It is not validated yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Its name within the review: `F1`.
+    /// The id within the review: `F1`.
     pub id: String,
-    /// Who found it.
+    /// The name of the agent that reported it.
     pub agent: String,
-    /// When.
     pub phase: Phase,
-    /// In a few words.
     pub title: String,
-    /// Where.
     pub file: Utf8PathBuf,
-    /// The lines.
     pub lines: LineRange,
-    /// The function or type that they are in, if the agent said so.
+    /// The enclosing function or type, from the source or else from the agent's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// The category, by its key in the line-up.
+    /// The key of the category in the line-up.
     pub category: String,
-    /// How bad it is.
     pub severity: Severity,
-    /// What is wrong.
     pub description: String,
-    /// What has to happen for it to do harm, and which harm.
+    /// The input or event that triggers the problem, and the harm that it does.
     pub failure_scenario: String,
-    /// How sure the agent is, from 0 to 1.
+    /// The agent's confidence, from 0 to 1.
     pub confidence: f64,
-    /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<Fix>,
-    /// The pattern that the agent says it is an instance of.
+    /// The id of the pattern that the agent claims to have seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// What agents of this kind say besides: `attack_vector`, `impact`.
+    /// Additional fields of the agent's category: `attack_vector`, `impact`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, String>,
 }
 
-/// What to do about a finding.
+/// A suggested fix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fix {
-    /// A replacement at one place, as a diff of few lines.
+    /// A replacement at one place, as a short diff.
     Diff(String),
-    /// What to tell an agent that shall mend it.
+    /// Instructions for an agent that will fix the problem.
     Prompt(String),
 }
 
-/// A part of a review.
+/// A phase of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// Patterns run over the change.
+    /// Patterns are searched in the change, without a model.
     Patterns,
-    /// Agents look at everything.
+    /// All agents of a deep review look at the whole change.
     Thorough,
-    /// A few agents look at everything.
+    /// A few agents look at the whole change.
     Quick,
-    /// Agents look for what the others did not see.
+    /// Agents look for problems that the thorough phase missed.
     Gaps,
-    /// What findings of two categories mean together.
+    /// An agent looks for effects of findings from two categories together.
     Synthesis,
-    /// Findings are checked.
+    /// Validators check the findings.
     Validation,
 }
 
 impl Phase {
-    /// The word for it.
+    /// The name in files and events.
     pub fn as_str(self) -> &'static str {
         match self {
             Phase::Patterns => "patterns",

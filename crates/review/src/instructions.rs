@@ -1,7 +1,7 @@
-//! What skills tell each agent: `skill_instructions`, by the generation rules of review skills.
+//! Generates `skill_instructions`, the part of each agent's prompt that comes from skills.
 //!
-//! A review skill speaks to its primary agent, a methodology to all of them. Several skills are joined in the order in which
-//! they were asked for: lists are unions, and of methodologies everything is kept.
+//! A review skill addresses its primary agent, a methodology skill addresses all agents. Several skills are merged in
+//! the order in which they were requested: lists are united without duplicates, and methodologies are concatenated.
 
 use std::collections::BTreeMap;
 
@@ -12,63 +12,59 @@ use serde::Serialize;
 /// A skill that takes part in a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// What was taken from it.
     pub skill: ReviewSkill,
-    /// Whether its patterns are believed without a second opinion.
+    /// True if its patterns may validate findings without a validator, and its false-positive rules apply.
     pub trusted: bool,
-    /// Whether somebody asked for it, so that they should know if nobody listens.
+    /// True if the user requested it, so that they are warned if it has no effect.
     pub asked: bool,
 }
 
-/// What skills tell one agent.
+/// The instructions that skills give to one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SkillInstructions {
-    /// What to look for, by name.
+    /// The names of the areas to look at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub focus_areas: Vec<String>,
-    /// The same with everything to check.
+    /// The same areas with their checks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checklist: Vec<Checklist>,
-    /// Patterns that prove themselves.
+    /// The ids of patterns whose matches count as validated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub auto_validate: Vec<String>,
-    /// What not to flag.
+    /// Descriptions of code that must not be flagged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub false_positive_rules: Vec<String>,
-    /// How to think.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub methodology: Option<Methodology>,
 }
 
-/// A part of a checklist.
+/// The checks of one focus area.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Checklist {
-    /// Its name.
     pub category: String,
-    /// How bad its findings usually are.
+    /// The usual severity of its findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// What to check.
     pub items: Vec<String>,
 }
 
-/// What all skills together tell everybody.
+/// The instructions of all skills together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// By agent.
+    /// Instructions by agent name.
     pub agents: BTreeMap<String, SkillInstructions>,
-    /// What validators are told not to flag.
+    /// Rules that validators apply to all findings.
     pub false_positive_rules: Vec<String>,
-    /// Skills that nobody here listens to, and why.
+    /// Warnings about requested skills that have no effect.
     pub warnings: Vec<String>,
 }
 
-/// What skills tell each of the agents that take part. `skipped` are agents that the user has left out.
+/// Generates the instructions for the agents that take part. `skipped` are the agents that the user has disabled.
 pub fn generate(skills: &[Resolved], agents: &[&str], skipped: &[String]) -> Told {
     let empty = |name: &&str| ((*name).to_owned(), SkillInstructions::default());
     let mut told = Told { agents: agents.iter().map(empty).collect(), ..Told::default() };
     for Resolved { skill, asked, trusted } in skills {
-        // A stranger does not say what is not flagged.
+        // An untrusted skill must not suppress findings.
         let rules = if *trusted { skill.false_positive_rules.as_slice() } else { &[] };
         extend(&mut told.false_positive_rules, rules);
         match skill.kind {
@@ -91,7 +87,7 @@ pub fn generate(skills: &[Resolved], agents: &[&str], skipped: &[String]) -> Tol
     told
 }
 
-/// Tells the agent of a review skill what to look for; why nobody is told, if so.
+/// Adds a review skill to the instructions of its primary agent. Returns a warning if that agent does not take part.
 fn review(
     told: &mut Told,
     skill: &ReviewSkill,
@@ -100,9 +96,10 @@ fn review(
 ) -> Option<String> {
     let name = skill.primary_agent.as_deref().unwrap_or_default();
     let Some(instructions) = told.agents.get_mut(name) else {
-        let why = match skipped.iter().any(|agent| agent == name) {
-            true => format!("speaks to {name}, which is left out (`skip_agents`)"),
-            false => format!("speaks to {name}, which takes no part in this review"),
+        let why = if skipped.iter().any(|agent| agent == name) {
+            format!("speaks to {name}, which is left out (`skip_agents`)")
+        } else {
+            format!("speaks to {name}, which takes no part in this review")
         };
         return Some(format!("`{}` {why}", skill.source));
     };
@@ -148,12 +145,12 @@ fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
 }
 
 impl SkillInstructions {
-    /// Whether there is nothing to say.
+    /// Returns true if there are no instructions.
     pub fn is_empty(&self) -> bool {
         *self == SkillInstructions::default()
     }
 
-    /// The block of a prompt: `skill_instructions:` and what is under it; nothing if there is nothing to say.
+    /// The `skill_instructions:` block of a prompt, as YAML. Returns `None` if there are no instructions.
     pub fn to_yaml(&self) -> Option<String> {
         if self.is_empty() {
             return None;

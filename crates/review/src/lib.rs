@@ -1,7 +1,8 @@
-//! Reviews of changes: what has changed, who looks at it, what they find, and what of that is true.
+//! The review driver: gathers a change, asks agents about it, and decides which of their findings to report.
 //!
-//! Agents propose findings; the engine decides which of them have a place in the change, which prove themselves, which a
-//! validator has to agree to, and which are the same. A [`record::Review`] has all of it, what was left out included.
+//! Agents only propose findings. The engine checks that each one cites changed lines, decides which are proven by a
+//! pattern and which need a validator's agreement, and merges duplicates. A [`record::Review`] holds the whole result,
+//! including the findings that were left out and why.
 
 pub mod admit;
 pub mod aggregate;

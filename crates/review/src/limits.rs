@@ -1,160 +1,162 @@
 //! The caps on reviews.
 
-/// Tasks or files that one sentence names.
+/// Maximum number of tasks or files named in one sentence.
 pub const NAMES_SHOWN: usize = 10;
 
-/// Most findings of one answer.
+/// Maximum number of findings in one answer.
 pub const REVIEW_ANSWER_FINDINGS_MAX: usize = 100;
 
-/// Most findings of one agent that looks for gaps.
+/// Maximum number of findings of one gap-finding agent.
 pub const REVIEW_GAPS_FINDINGS_MAX: usize = 5;
 
-/// Lines on both sides of a finding where others are not looked for again.
+/// Lines on both sides of a known finding that gap-finding agents skip.
 pub const REVIEW_ZONE_LINES: u32 = 5;
 
-/// Longest diff that is a fix.
+/// Maximum number of lines of a suggested fix.
 pub const REVIEW_FIX_LINES_MAX: usize = 10;
 
-/// Longest title.
+/// Maximum number of characters of a finding's title.
 pub const REVIEW_TITLE_CHARS_MAX: usize = 200;
 
-/// Longest text of a finding.
+/// Maximum number of characters of a finding's text.
 pub const REVIEW_TEXT_CHARS_MAX: usize = 4_000;
 
-/// Most findings that one validator is asked about.
+/// Maximum number of findings given to one validator.
 pub const REVIEW_BATCH_FINDINGS_MAX: usize = 8;
 
-/// Most validators that are asked; what is beyond stays unverified.
+/// Maximum number of validators; findings beyond that stay unverified.
 pub const REVIEW_BATCHES_MAX: usize = 60;
 
-/// Longest line of code that a prompt shows; longer ones say how much is missing.
+/// Maximum length of a code line in a prompt; longer ones are cut with a note of how much is
+/// missing.
 pub const REVIEW_PROMPT_LINE_CHARS_MAX: usize = 4_000;
 
-/// Most findings of each side that a synthesis is told.
+/// Maximum number of findings of each side given to the synthesis.
 pub const REVIEW_SYNTHESIS_FINDINGS_MAX: usize = 40;
 
-/// Lines of code on both sides of a finding that a validator is shown.
+/// Lines of code on both sides of a finding given to a validator.
 pub const REVIEW_CONTEXT_LINES: u32 = 5;
 
-/// Lines on both sides of a finding that a report shows.
+/// Lines of code on both sides of a finding in a report.
 pub const REVIEW_EXCERPT_LINES: u32 = 2;
 
-/// Most lines of a report's excerpt.
+/// Maximum number of lines of an excerpt in a report.
 pub const REVIEW_EXCERPT_LINES_MAX: usize = 12;
 
-/// Longest line that goes into a prompt or a report.
+/// Maximum number of characters of an excerpt line in a prompt or a report.
 pub const REVIEW_LINE_CHARS_MAX: usize = 500;
 
-/// Largest record of a review that is read.
+/// Maximum size of a stored review.
 pub const REVIEW_RECORD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Most reviews that a list shows.
+/// Maximum number of reviews in a list.
 pub const REVIEWS_LISTED_MAX: usize = 1_000;
 
-/// Most files of one review.
+/// Maximum number of files in a review.
 pub const REVIEW_FILES_MAX: usize = 2_000;
 
-/// Most bytes of all files of one review.
+/// Maximum size of all files of a review together.
 pub const REVIEW_BYTES_MAX: u64 = 16_000_000;
 
-/// Largest file that is reviewed.
+/// Maximum size of a reviewed file.
 pub const REVIEW_FILE_BYTES_MAX: u64 = 1_000_000;
 
-/// Most lines of one file that are reviewed: those that changed and those next to them, or all of a new one.
+/// Maximum number of reviewed lines per file: changed lines with their context, or all lines of a
+/// new file.
 pub const REVIEW_FILE_LINES_MAX: usize = 5_000;
 
-/// Most characters of files that go into prompts as a whole.
+/// Maximum number of characters of files that prompts contain in full.
 pub const REVIEW_FULL_CHARS_MAX: usize = 200_000;
 
-/// Lines of the files beyond that.
+/// Number of lines shown of each file beyond that.
 pub const REVIEW_PREVIEW_LINES: usize = 50;
 
-/// From how many files on a folder is more than one review should be about.
+/// Number of files from which on a folder is reported as too large for one review.
 pub const REVIEW_FOLDER_FILES_WARN: usize = 20;
 
-/// Most bytes of files that are compared in one call of git.
+/// Maximum size of the files compared in one git call.
 pub const REVIEW_PATCH_BYTES_MAX: u64 = 4_000_000;
 
-/// Most files of a folder outside a repository that are looked at.
+/// Maximum number of files visited in a folder outside a repository.
 pub const REVIEW_WALK_FILES_MAX: usize = 5_000;
 
-/// How deep a folder outside a repository is looked into.
+/// Maximum depth of the walk through a folder outside a repository.
 pub const REVIEW_WALK_DEPTH_MAX: usize = 32;
 
-/// Most files with rules of a repository.
+/// Maximum number of rule files of a repository.
 pub const REVIEW_RULE_FILES_MAX: usize = 20;
 
-/// Largest file with rules that is read.
+/// Maximum size of a rule file.
 pub const REVIEW_RULE_BYTES_MAX: u64 = 1_000_000;
 
-/// Most characters of one that are kept.
+/// Maximum number of characters kept of one rule file.
 pub const REVIEW_RULE_CHARS_MAX: usize = 20_000;
 
-/// Most characters of rules that are kept.
+/// Maximum number of characters kept of all rule files.
 pub const REVIEW_RULES_CHARS_MAX: usize = 60_000;
 
-/// Most files of a review's configuration.
+/// Maximum number of configuration files of a review.
 pub const REVIEW_BASE_FILES_MAX: usize = 50;
 
-/// Largest file of a review's configuration.
+/// Maximum size of a configuration file of a review.
 pub const REVIEW_BASE_FILE_BYTES_MAX: u64 = 256 * 1024;
 
-/// Most tests that are shown because their names fit.
+/// Maximum number of tests shown because their names match a reviewed file.
 pub const REVIEW_TESTS_MAX: usize = 20;
 
-/// Most tests of one file.
+/// Maximum number of such tests per reviewed file.
 pub const REVIEW_TESTS_EACH_MAX: usize = 3;
 
-/// Largest test that is shown.
+/// Maximum size of a test file that is shown.
 pub const REVIEW_TEST_BYTES_MAX: u64 = 1_000_000;
 
-/// Most characters of one.
+/// Maximum number of characters shown of a test file.
 pub const REVIEW_TEST_CHARS_MAX: usize = 20_000;
 
-/// Names of branches that a message about a wrong one shows.
+/// Number of similar branch names suggested when a branch does not exist.
 pub const REVIEW_NEAR_BRANCHES: usize = 3;
 
-/// Most patterns of one review.
+/// Maximum number of patterns in a review.
 pub const REVIEW_PATTERNS_MAX: usize = 2_000;
 
-/// Longest pattern.
+/// Maximum length of a pattern.
 pub const REVIEW_PATTERN_BYTES_MAX: usize = 4_096;
 
-/// Most characters of a pattern with its repetitions written out.
+/// Maximum number of characters of a pattern with its repetitions expanded.
 pub const REVIEW_PATTERN_POSITIONS_MAX: usize = 2_000;
 
-/// Most patterns without a fixed text: they are run on every file.
+/// Maximum number of patterns without a literal part, since these run on every file.
 pub const REVIEW_PATTERNS_EVERYWHERE_MAX: usize = 200;
 
-/// Largest pattern when it is compiled.
+/// Maximum compiled size of a pattern.
 pub const REVIEW_PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
 
-/// Most memory of a pattern while it runs.
+/// Maximum size of a pattern's lazy DFA cache.
 pub const REVIEW_PATTERN_DFA_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Most places of one pattern in one file that are listed.
+/// Maximum number of matches listed per pattern and file.
 pub const REVIEW_HITS_PER_FILE_MAX: usize = 10_000;
 
-/// Most lines of a match that proves what an agent claims.
+/// Maximum number of lines of a match that confirms an agent's finding.
 pub const REVIEW_CLAIM_LINES_MAX: u32 = 10;
 
-/// Lines that a pattern which may match a line break is run on at once.
+/// Number of lines searched at once by a pattern that can match a line break.
 pub const REVIEW_PATTERN_WINDOW_LINES: usize = 40;
 
-/// Lines that any other pattern is run on at once.
+/// Number of lines searched at once by any other pattern.
 pub const REVIEW_PATTERN_CHUNK_LINES: usize = 1_000;
 
-/// Most matches of a pattern that begin in one line.
+/// Maximum number of matches of a pattern that start in one line.
 pub const REVIEW_PATTERN_LINE_MATCHES_MAX: usize = 16;
 
-/// Largest earlier review that is read.
+/// Maximum size of a baseline review.
 pub const REVIEW_BASELINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Most entries of a file that says what is not to be reported.
+/// Maximum number of entries in an ignore file.
 pub const REVIEW_IGNORES_MAX: usize = 1_000;
 
-/// Lines of a finding in which a comment is looked for that it is meant so.
+/// Maximum number of a finding's lines that are searched for a suppression comment.
 pub const REVIEW_SUPPRESSION_LINES_MAX: u32 = 10;
 
-/// Lines at the top of a file in which a comment is about the whole of it.
+/// Number of lines at the top of a file in which a suppression comment applies to the whole file.
 pub const REVIEW_SUPPRESSION_HEAD_LINES: usize = 10;

@@ -1,8 +1,8 @@
-//! Who reviews: agents, phases, kinds of models, pairs and questions, as data.
+//! The line-up of a review, as data: agents, phases, model tiers, synthesis pairs and validation rules.
 //!
-//! The line-ups of the built-in pack are `review/code.yaml` and `review/docs.yaml`. Files of the same shape add agents, or
-//! put another one in the place of one that has the same name: [`load`] reads a file, [`merge`] puts it on top of another
-//! one, and [`check`] looks at the whole.
+//! The built-in pack has two line-ups, `review/code.yaml` and `review/docs.yaml`. Files of the same shape add agents,
+//! or replace an agent of the same name: [`load`] reads a file, [`merge`] lays it over another line-up, and [`check`]
+//! validates the result.
 
 use repertoire_skill::pack;
 use crate::extract::Severity;
@@ -24,56 +24,49 @@ pub use check::{Problem, check};
 pub use load::{LineupError, load};
 pub use merge::{Merged, Source, merge};
 
-/// Who reviews, and how.
+/// The agents and rules of a review.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lineup {
-    /// What kind of files it is for.
+    /// The kind of files that it reviews.
     pub subject: Subject,
-    /// The phases by depth, in order.
     #[serde(default)]
     pub phases: Phases,
-    /// What every agent is told, before its own instructions.
+    /// Instructions for every agent, before its own.
     #[serde(default)]
     pub instructions: String,
-    /// What agents that look for gaps are told besides.
+    /// Additional instructions for the gaps phase.
     #[serde(default)]
     pub gaps_instructions: String,
-    /// The agents, in the order of the report.
+    /// The agents. Reports list categories in this order.
     #[serde(default)]
     pub agents: Vec<Agent>,
-    /// What findings of two categories mean together.
     #[serde(default)]
     pub synthesis: Synthesis,
-    /// How findings are checked.
     #[serde(default)]
     pub validation: ValidationRules,
 }
 
-/// The phases by depth.
+/// The phases of each depth, in the order in which they run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
-    /// Of a quick review.
     #[serde(default)]
     pub quick: Vec<Phase>,
-    /// Of a deep one.
     #[serde(default)]
     pub deep: Vec<Phase>,
 }
 
-/// Which kind of model does the work. The configuration says which model that is.
+/// A class of models. The configuration maps each tier to a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelTier {
-    /// The better one.
     Strong,
-    /// The cheaper one.
     Fast,
 }
 
 impl ModelTier {
-    /// The word for it.
+    /// The name in line-up files.
     pub fn as_str(self) -> &'static str {
         match self {
             ModelTier::Strong => "strong",
@@ -82,125 +75,115 @@ impl ModelTier {
     }
 }
 
-/// An agent.
+/// A review agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
-    /// Its name: `security-agent`.
+    /// The name, which ends in `-agent`: `security-agent`.
     pub name: String,
-    /// The key of its category: `security`.
+    /// The key of the category: `security`.
     pub category: String,
-    /// The name of its category: `Security`.
+    /// The display name of the category: `Security`.
     pub title: String,
-    /// What it looks for.
     pub instructions: String,
-    /// The model of the thorough phase; it does not take part if absent.
+    /// The model of the thorough phase. The agent takes no part in a phase without a model.
     #[serde(default)]
     pub thorough: Option<ModelTier>,
-    /// The model of the phase that looks for gaps.
+    /// The model of the gaps phase.
     #[serde(default)]
     pub gaps: Option<ModelTier>,
-    /// The model of a quick review.
     #[serde(default)]
     pub quick: Option<ModelTier>,
-    /// The model that checks its findings.
+    /// The model that validates findings of this category.
     pub validator: ModelTier,
-    /// What it is given besides the change.
     #[serde(default)]
     pub receives: Vec<Receives>,
-    /// What not to flag in its category.
+    /// Code that must not be flagged in this category.
     #[serde(default)]
     pub false_positives: Vec<String>,
-    /// What its findings say besides.
+    /// Additional fields of its findings.
     #[serde(default)]
     pub details: Vec<Detail>,
 }
 
-/// What an agent is given besides the change.
+/// An input of an agent besides the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Receives {
-    /// Tests of the files that have changed.
     RelatedTests,
-    /// The whole text of the repository's rules; others are told their paths.
+    /// The full text of the repository's rules. Other agents get only the paths.
     Rules,
 }
 
-/// Something that the findings of an agent say besides.
+/// An additional field of an agent's findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Detail {
-    /// Its key: `attack_vector`.
+    /// The key: `attack_vector`.
     pub name: String,
-    /// What belongs there.
+    /// The description of the field in the answer's schema.
     pub ask: String,
 }
 
-/// What findings of two categories mean together.
+/// The synthesis phase, which asks what findings of two categories mean together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Synthesis {
     /// The name of the agent: `synthesis-agent`.
     #[serde(default)]
     pub agent: String,
-    /// The model of a quick review.
     #[serde(default)]
     pub quick: Option<ModelTier>,
-    /// The model of a deep one.
     #[serde(default)]
     pub deep: Option<ModelTier>,
-    /// What it does.
     #[serde(default)]
     pub instructions: String,
-    /// The pairs.
     #[serde(default)]
     pub pairs: Vec<Pair>,
-    /// Questions that come with a skill.
+    /// Additional questions that apply if a skill takes part.
     #[serde(default)]
     pub skill_questions: Vec<SkillQuestion>,
 }
 
-/// Two categories and a question.
+/// Two categories, and the question about their findings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
-    /// The keys of the categories.
     pub categories: [String; 2],
-    /// What is asked.
     pub question: String,
-    /// In which reviews.
+    /// The depths at which the question is asked.
     pub depths: Vec<Depth>,
 }
 
-/// A question that comes with a skill.
+/// A question that is added if a skill takes part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillQuestion {
-    /// The skill.
+    /// The name of the skill.
     pub skill: String,
-    /// What is asked of every pair that its category is part of.
+    /// The question, added to every pair that contains the category of the skill's agent.
     pub question: String,
 }
 
-/// How findings are checked.
+/// The rules of the validation phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValidationRules {
-    /// What a validator does.
+    /// The instructions of validators.
     #[serde(default)]
     pub instructions: String,
-    /// The model that checks insights.
+    /// The model that validates insights.
     #[serde(default)]
     pub insights: Option<ModelTier>,
-    /// A quick review checks findings from this severity on, and takes the others as they are.
+    /// The lowest severity that a quick review validates. Findings below it are accepted as they are.
     #[serde(default)]
     pub quick_from: Option<Severity>,
-    /// What not to flag in any category.
+    /// Code that must not be flagged in any category.
     #[serde(default)]
     pub false_positives: Vec<String>,
 }
 
-/// The line-up of the built-in pack.
+/// Returns the line-up of the built-in pack.
 ///
 /// ```
 /// use repertoire_review::lineup::{builtin, check};
@@ -221,17 +204,17 @@ pub fn builtin(subject: Subject) -> Lineup {
 }
 
 impl Lineup {
-    /// The agent of a name.
+    /// Returns the agent with this name.
     pub fn agent(&self, name: &str) -> Option<&Agent> {
         self.agents.iter().find(|agent| agent.name == name)
     }
 
-    /// The first agent of a category: it has the category's title, its validator and its false positives.
+    /// Returns the first agent of a category. It determines the title and the validator of the category.
     pub fn of_category(&self, category: &str) -> Option<&Agent> {
         self.agents.iter().find(|agent| agent.category == category)
     }
 
-    /// The phases of a depth, in order.
+    /// The phases of a depth, in the order in which they run.
     pub fn phases_at(&self, depth: Depth) -> &[Phase] {
         match depth {
             Depth::Patterns => &[Phase::Patterns],
@@ -240,33 +223,37 @@ impl Lineup {
         }
     }
 
-    /// The agents that take part in a phase, each with its model.
+    /// The agents that take part in a phase, with their model tiers.
     pub fn agents_in(&self, phase: Phase) -> impl Iterator<Item = (&Agent, ModelTier)> {
         self.agents.iter().filter_map(move |agent| Some((agent, agent.tier(phase)?)))
     }
 
-    /// The pairs that are asked about at a depth.
+    /// The synthesis pairs of a depth.
     pub fn pairs_at(&self, depth: Depth) -> impl Iterator<Item = &Pair> {
         self.synthesis.pairs.iter().filter(move |pair| pair.depths.contains(&depth))
     }
 
-    /// How many calls the phases of a depth come to. Those of a validation depend on what is found, and are left out.
+    /// The number of calls in each phase. Validation is left out because its calls depend on the findings.
     pub fn planned(&self, depth: Depth) -> Vec<PlannedPhase> {
-        let calls = |phase: Phase| match phase {
-            Phase::Patterns | Phase::Validation => None,
-            Phase::Synthesis => Some(self.pairs_at(depth).count()),
-            Phase::Thorough | Phase::Gaps | Phase::Quick => Some(self.agents_in(phase).count()),
-        };
         let planned = |&phase: &Phase| {
-            let calls = u32::try_from(calls(phase)?).unwrap_or(u32::MAX);
+            let calls = u32::try_from(self.calls_in(phase, depth)?).unwrap_or(u32::MAX);
             Some(PlannedPhase { phase, calls })
         };
         self.phases_at(depth).iter().filter_map(planned).collect()
     }
+
+    /// The number of calls in a phase; `None` if the phase has none, or if they depend on the findings.
+    fn calls_in(&self, phase: Phase, depth: Depth) -> Option<usize> {
+        match phase {
+            Phase::Patterns | Phase::Validation => None,
+            Phase::Synthesis => Some(self.pairs_at(depth).count()),
+            Phase::Thorough | Phase::Gaps | Phase::Quick => Some(self.agents_in(phase).count()),
+        }
+    }
 }
 
 impl Synthesis {
-    /// The model at a depth.
+    /// The model tier at a depth.
     pub fn tier(&self, depth: Depth) -> Option<ModelTier> {
         match depth {
             Depth::Patterns => None,
@@ -277,7 +264,7 @@ impl Synthesis {
 }
 
 impl Pair {
-    /// Whether it is about the same two categories, in any order.
+    /// Returns true if the pair has the same two categories, in either order.
     pub fn is_about(&self, other: &[String; 2]) -> bool {
         let [a, b] = &self.categories;
         let [c, d] = other;
@@ -286,7 +273,7 @@ impl Pair {
 }
 
 impl Agent {
-    /// The model for a phase; `None` if it takes no part in it.
+    /// The model tier in a phase; `None` if the agent takes no part in it.
     pub fn tier(&self, phase: Phase) -> Option<ModelTier> {
         match phase {
             Phase::Thorough => self.thorough,

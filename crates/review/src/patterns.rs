@@ -1,7 +1,8 @@
-//! Patterns of skills over a change: the lane that needs no model, and the proof of what agents claim.
+//! Searches a change for the patterns of skills, without a model, and verifies agents' claims that a pattern matches.
 //!
-//! Expressions of strangers run in linear time and within limits. A pattern is compiled when a file first has one of its
-//! fixed texts, so that hundreds of them cost little; those without any are run on every file.
+//! Regular expressions of untrusted skills run in linear time and within limits. A pattern is compiled only when a file
+//! contains one of its literals, so that hundreds of patterns cost little. Patterns without a literal run on every
+//! file.
 
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -25,28 +26,27 @@ mod search;
 
 pub use self::false_positives::{names_file, rule_hit};
 
-/// A skill whose patterns are used.
+/// A skill whose patterns are searched for.
 #[derive(Clone, Copy, Debug)]
 pub struct PatternSource<'a> {
-    /// The skill.
     pub skill: &'a ReviewSkill,
-    /// The category that its findings are of.
+    /// The category of its findings.
     pub category: &'a str,
-    /// Whether its patterns are believed.
+    /// True if its matches count as validated.
     pub trusted: bool,
 }
 
-/// Patterns that can be run.
+/// The compiled patterns of a review.
 #[derive(Debug)]
 pub struct PatternSet {
     patterns: Vec<Compiled>,
-    /// Patterns that cannot be run, and why.
+    /// The ids of patterns that cannot be run, with the reasons.
     unusable: Vec<(String, String)>,
-    /// Finds the fixed texts.
+    /// Searches for the literals of all patterns at once; `None` if it could not be built.
     texts: Option<AhoCorasick>,
-    /// The patterns that have a text, by its place in `texts`.
+    /// Indexes of the patterns that have a literal, by the index of the literal in `texts`.
     called: Vec<Vec<usize>>,
-    /// Patterns without a fixed text.
+    /// Indexes of the patterns without a literal.
     everywhere: Vec<usize>,
 }
 
@@ -59,75 +59,69 @@ struct Compiled {
     description: String,
     trusted: bool,
     written: String,
-    /// Whether it may match a line break.
+    /// True if the pattern can match a line break.
     crosses: bool,
-    /// The files that it is for; all if absent.
+    /// The files that it applies to; all files if `None`.
     files: Option<GlobSet>,
-    /// `None` if it turns out too big.
+    /// Compiled on first use; `None` if it exceeds the size limit.
     regex: OnceLock<Option<Regex>>,
 }
 
 /// A place where a pattern matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// The pattern.
+    /// The id of the pattern.
     pub pattern: String,
-    /// The skill that has it.
+    /// The name of the skill that defines it.
     pub skill: String,
-    /// The category of its findings.
     pub category: String,
-    /// How bad it is.
     pub severity: Severity,
-    /// What the pattern finds.
+    /// The description of the pattern.
     pub description: String,
-    /// Where.
     pub file: Utf8PathBuf,
-    /// The lines.
     pub lines: LineRange,
-    /// Whether the pattern is believed.
+    /// True if the skill of the pattern is trusted.
     pub trusted: bool,
-    /// How many more places the file has at least that are not listed; said with the last one.
+    /// A lower bound for the number of further matches in the file that are not listed. Set on the last hit only.
     pub more: usize,
 }
 
-/// What a scan has found.
+/// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// The places, in the order of files, lines and patterns.
+    /// The hits, sorted by file, lines and pattern.
     pub hits: Vec<Hit>,
-    /// Whether it was stopped before its end, so that there may be more.
+    /// True if the scan was stopped early, so that hits may be missing.
     pub cut: bool,
 }
 
-/// Says whether there is no time left.
+/// Returns true once the scan should stop.
 pub type IsOver<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// What becomes of the claim that lines are an instance of a pattern.
+/// The result of checking an agent's claim that a pattern matches the lines of its finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It matches there.
     Holds {
-        /// Whether the pattern is believed.
+        /// True if the skill of the pattern is trusted.
         trusted: bool,
-        /// How bad it is by the pattern's own word.
+        /// The severity that the pattern declares.
         severity: Severity,
-        /// The category of what it finds.
+        /// The category of the pattern's findings.
         category: String,
-        /// The lines that match.
+        /// The matched lines.
         lines: LineRange,
     },
-    /// No skill has such a pattern.
     NoSuchPattern,
-    /// It has no expression, or one that cannot be run.
+    /// The pattern has no regular expression, or one that cannot be run.
     NotUsable,
-    /// It does not match these lines, or none of them that came, or only many at once.
+    /// The pattern does not match within these lines, or matches no added line, or only across too many lines.
     DoesNotMatch,
-    /// It is not for this file.
+    /// The pattern does not apply to this file.
     WrongFile,
 }
 
 impl Claim {
-    /// It, in words.
+    /// The result as text for a report.
     pub fn reason(&self) -> &'static str {
         match self {
             Claim::Holds { .. } => "the pattern matches",
@@ -140,7 +134,7 @@ impl Claim {
 }
 
 impl PatternSet {
-    /// The patterns of skills. Those that cannot be run are known by name.
+    /// Collects the patterns of skills. Patterns that cannot be run are listed in [`PatternSet::unusable()`].
     pub fn new(sources: &[PatternSource<'_>]) -> PatternSet {
         let mut set = PatternSet {
             patterns: Vec::new(),
@@ -170,7 +164,7 @@ impl PatternSet {
         set
     }
 
-    /// Adds a pattern; its fixed texts, or why it cannot be run.
+    /// Adds a pattern. Returns its literals (`None` if it has none), or the reason why it cannot be run.
     fn add(
         &mut self,
         source: &PatternSource<'_>,
@@ -206,7 +200,8 @@ impl PatternSet {
             files: (!pattern.files.is_empty()).then_some(files),
             regex: OnceLock::new(),
         };
-        // Most compile for certain, and need not be tried; of the others nobody shall believe that they ran.
+        // Most patterns are certain to compile, so compile them lazily. Compile large ones now, to report those that
+        // fail instead of silently never matching.
         if literals::ranges(&hir) > SURELY_SMALL_RANGES && compiled.regex().is_none() {
             return Err(too_big());
         }
@@ -229,22 +224,22 @@ impl PatternSet {
         let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(&words);
         match automaton {
             Ok(automaton) => self.texts = Some(automaton),
-            // Without it every pattern is tried.
+            // Without the automaton, try every pattern on every file.
             Err(_) => self.everywhere = (0..self.patterns.len()).collect(),
         }
     }
 
-    /// How many patterns can be run.
+    /// The number of patterns that can be run.
     pub fn len(&self) -> usize {
         self.patterns.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if no pattern can be run.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
-    /// The categories of what they find, each once, in the order of the skills.
+    /// The categories of the patterns, without duplicates, in the order of the skills.
     pub fn categories(&self) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         for pattern in &self.patterns {
@@ -255,13 +250,14 @@ impl PatternSet {
         out
     }
 
-    /// Patterns that cannot be run, and why.
+    /// The ids of patterns that cannot be run, with the reasons.
     pub fn unusable(&self) -> &[(String, String)] {
         &self.unusable
     }
 
-    /// Where patterns of trusted skills match lines that came. A match may begin or end beside them, but not outside of the
-    /// hunk, nor further than [`REVIEW_PATTERN_WINDOW_LINES`](crate::limits::REVIEW_PATTERN_WINDOW_LINES).
+    /// Finds the matches of trusted skills' patterns that contain an added line. A match may extend to context lines,
+    /// but not beyond its hunk nor over more than
+    /// [`REVIEW_PATTERN_WINDOW_LINES`](crate::limits::REVIEW_PATTERN_WINDOW_LINES) lines.
     pub fn scan(&self, change: &Change, is_over: Option<IsOver<'_>>) -> Scan {
         let cut = AtomicBool::new(false);
         let is_over = || {
@@ -285,14 +281,14 @@ impl PatternSet {
         Scan { hits, cut: cut.into_inner() }
     }
 
-    /// The patterns that may match a file.
+    /// The indexes of the patterns that may match a file.
     fn candidates(&self, text: &FileText<'_>) -> Vec<usize> {
         let mut may = vec![false; self.patterns.len()];
         for at in &self.everywhere {
             may[*at] = true;
         }
         match &self.texts {
-            // Letters that are the same as others only for who does not mind upper and lower case.
+            // These fold to ASCII letters in a case-insensitive regex, but not in the automaton.
             _ if text.whole.contains(literals::ODD_LETTERS) => may.fill(true),
             Some(texts) => {
                 for found in texts.find_overlapping_iter(&text.whole) {
@@ -303,7 +299,7 @@ impl PatternSet {
             }
             None => {}
         }
-        // What strangers write proves nothing, so that nobody waits for it.
+        // Matches of untrusted patterns prove nothing, so don't spend time on them.
         let is_for = |at: &usize| {
             let pattern = &self.patterns[*at];
             may[*at] && pattern.trusted && pattern.is_for(text.path)
@@ -311,13 +307,15 @@ impl PatternSet {
         (0..self.patterns.len()).filter(is_for).collect()
     }
 
-    /// Whether a pattern matches within exactly these lines of a file, few of them, and one that came.
+    /// Checks the claim that a pattern matches within these lines of a file. The match must be short and contain an
+    /// added line.
     pub fn matches(&self, id: &str, file: &ChangedFile, range: LineRange) -> Claim {
         let named: Vec<&Compiled> = self.patterns.iter().filter(|known| known.id == id).collect();
         if named.is_empty() {
-            return match self.unusable.iter().any(|(known, _)| known == id) {
-                true => Claim::NotUsable,
-                false => Claim::NoSuchPattern,
+            return if self.unusable.iter().any(|(known, _)| known == id) {
+                Claim::NotUsable
+            } else {
+                Claim::NoSuchPattern
             };
         }
         let text = FileText::of(file);
@@ -328,7 +326,7 @@ impl PatternSet {
             }
             let Some(regex) = pattern.regex() else { return Claim::NotUsable };
             match (pattern.first_in(regex, &text, range), &claim) {
-                // Of several skills, one that is trusted.
+                // If several skills have a pattern of this id, a trusted one takes precedence.
                 (Some(_), Claim::Holds { trusted: true, .. }) => {}
                 (Some(lines), _) => claim = pattern.holds(lines),
                 (None, Claim::WrongFile) => claim = Claim::DoesNotMatch,
@@ -339,14 +337,13 @@ impl PatternSet {
     }
 }
 
-/// With so many ranges of letters and [`REVIEW_PATTERN_POSITIONS_MAX`] characters a pattern is within the limit when it is
-/// compiled. `\w` has 800 of them.
+/// With at most this many character ranges and [`REVIEW_PATTERN_POSITIONS_MAX`] positions, a pattern always compiles
+/// within the size limit. For comparison, `\w` has 800 ranges.
 const SURELY_SMALL_RANGES: usize = 4_000;
 
-/// All lines.
 const EVERYWHERE: LineRange = LineRange { first: 0, last: u32::MAX };
 
-/// An expression that may be run.
+/// Parses an expression and checks its limits.
 fn parsed(written: &str) -> Result<regex_syntax::hir::Hir, String> {
     if written.len() > REVIEW_PATTERN_BYTES_MAX {
         return Err(format!("it is longer than {REVIEW_PATTERN_BYTES_MAX} bytes, the limit"));
@@ -368,7 +365,7 @@ fn too_big() -> String {
     format!("it takes more than {REVIEW_PATTERN_COMPILED_BYTES_MAX} bytes when compiled, the limit")
 }
 
-/// The last line of the library's message says what is wrong; the ones before draw it.
+/// The last line of the regex crate's message. The lines before it draw the expression.
 fn last_line(text: &str) -> String {
     text.lines().last().unwrap_or(text).trim_start_matches("error: ").to_owned()
 }
@@ -395,7 +392,7 @@ impl Compiled {
         Claim::Holds { trusted, severity, category: self.category.clone(), lines }
     }
 
-    /// The first match within lines that proves something.
+    /// Returns the first match within these lines that is short enough to prove a claim.
     fn first_in(&self, regex: &Regex, text: &FileText<'_>, within: LineRange) -> Option<LineRange> {
         let search = Search { regex, crosses: self.crosses, is_over: &|| false };
         let mut first = None;
@@ -417,7 +414,7 @@ impl Compiled {
         let (mut ranges, mut more): (Vec<LineRange>, usize) = (Vec::new(), 0);
         let search = Search { regex, crosses: self.crosses, is_over };
         text.each(&search, EVERYWHERE, &mut |range| {
-            // Two matches on the same lines are one place.
+            // Several matches on the same lines are one hit.
             if ranges.last() == Some(&range) {
                 return ControlFlow::Continue(());
             }

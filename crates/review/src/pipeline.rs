@@ -1,4 +1,6 @@
-//! A review from beginning to end: phases with barriers between them, agents of a phase at once, and decisions in between.
+//! Runs a review: one phase after the other, with concurrent agent calls within a phase.
+//!
+//! The pipeline only orders the work. Decisions about single findings are in `sifting`, `admit` and `validate`.
 
 use std::collections::BTreeMap;
 
@@ -31,52 +33,49 @@ use crate::limits::REVIEW_BATCHES_MAX;
 
 mod sifting;
 
-/// Everything that a review begins with.
+/// The inputs of a review.
 pub struct Plan {
-    /// How deep it looks.
     pub depth: Depth,
-    /// Who reviews.
     pub lineup: Lineup,
-    /// What is looked at.
+    /// The change, rules and tests under review.
     pub gathered: Gathered,
-    /// Skills that take part.
+    /// The skills that take part.
     pub skills: Vec<Resolved>,
-    /// Skills that were asked for and do not.
+    /// Requested skills that could not be used.
     pub unresolved: Vec<Unresolved>,
-    /// Agents that the user has left out.
+    /// Agents that the user has disabled.
     pub skip_agents: Vec<String>,
-    /// What the user said besides.
+    /// Additional instructions of the user.
     pub instructions: String,
-    /// What is reported at least.
+    /// Findings below this severity are left out.
     pub min_severity: Severity,
-    /// Calls at once.
+    /// The maximum number of concurrent calls.
     pub at_once: usize,
-    /// What was reported before.
+    /// The findings of an earlier review.
     pub baseline: Baseline,
-    /// What the repository has said to be meant so.
+    /// Findings that the repository has suppressed in its ignore file.
     pub ignore: IgnoreFile,
-    /// Patterns of the skills.
     pub patterns: PatternSet,
-    /// What is known already that a reader should know.
+    /// Warnings from the preparation, to be shown in the report.
     pub warnings: Vec<String>,
 }
 
-/// What happens meanwhile.
+/// A progress event of a running review.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Progress<'a> {
-    /// A phase begins, with so many calls.
+    /// A phase begins, with this number of calls.
     Phase(Phase, usize),
-    /// Somebody is asked.
+    /// An agent is being called.
     Asked(Phase, &'a str),
-    /// Somebody answered, or did not.
+    /// A call has ended, with or without an answer.
     Answered(&'a Call),
 }
 
-/// Who is told.
+/// Receives progress events.
 pub type Listener<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
 
 impl Plan {
-    /// The phases, in order.
+    /// The phases of this depth, in the order in which they run.
     pub fn phases(&self) -> &[Phase] {
         match self.depth {
             Depth::Patterns => &[Phase::Patterns],
@@ -85,7 +84,7 @@ impl Plan {
         }
     }
 
-    /// The agents of a phase with their kinds of models.
+    /// The agents of a phase, with their model tiers.
     fn agents(&self, phase: Phase) -> Vec<(&Agent, ModelTier)> {
         let here =
             self.lineup.agents.iter().filter(|agent| !self.skip_agents.contains(&agent.name));
@@ -101,7 +100,7 @@ impl Plan {
         self.lineup.agents.iter().filter(takes_part).collect()
     }
 
-    /// What is looked for: the categories of agents that take part, and those of patterns.
+    /// The categories that are looked for, by agents or by patterns.
     pub fn categories(&self) -> Vec<String> {
         let agents = self.taking_part().into_iter().map(|agent| agent.category.clone());
         let mut out: Vec<String> = agents.collect();
@@ -113,7 +112,7 @@ impl Plan {
         out
     }
 
-    /// The pairs of this depth whose categories are looked for.
+    /// The pairs of this depth for which both categories have an agent.
     fn pairs(&self) -> Vec<&Pair> {
         let categories: Vec<&String> =
             self.taking_part().iter().map(|agent| &agent.category).collect();
@@ -129,17 +128,21 @@ impl Plan {
         tier.unwrap_or(ModelTier::Strong)
     }
 
-    /// How many calls each phase will have, as far as that is known before.
+    /// The planned number of calls in each phase. Calls that depend on findings are not counted.
     pub fn planned(&self) -> Vec<PlannedPhase> {
-        let calls = |phase: Phase| match phase {
-            Phase::Synthesis => self.pairs().len(),
-            phase => self.agents(phase).len(),
-        };
-        let one = |phase: &Phase| PlannedPhase { phase: *phase, calls: calls(*phase) as u32 };
+        let one =
+            |phase: &Phase| PlannedPhase { phase: *phase, calls: self.calls_in(*phase) as u32 };
         self.phases().iter().filter(|phase| **phase != Phase::Patterns).map(one).collect()
     }
 
-    /// What skills tell each agent.
+    fn calls_in(&self, phase: Phase) -> usize {
+        match phase {
+            Phase::Synthesis => self.pairs().len(),
+            phase => self.agents(phase).len(),
+        }
+    }
+
+    /// The instructions that skills give to each agent.
     pub fn told(&self) -> Told {
         let mut names: Vec<&str> =
             self.taking_part().iter().map(|agent| agent.name.as_str()).collect();
@@ -160,7 +163,7 @@ impl Plan {
         }
     }
 
-    /// What the agents of a phase are asked, when so much has been found before.
+    /// The questions for the agents of a phase. `before` are the findings of earlier phases.
     pub fn questions(&self, phase: Phase, told: &Told, before: &[Finding]) -> Vec<Question> {
         let briefing = self.briefing();
         let one = |(agent, tier): (&Agent, ModelTier)| Question {
@@ -172,7 +175,7 @@ impl Plan {
         self.agents(phase).into_iter().map(one).collect()
     }
 
-    /// Every question that can be known before anybody has answered, phase by phase.
+    /// All questions that are known before any answer arrives, with their phases.
     pub fn preview(&self) -> Vec<(Phase, Question)> {
         let told = self.told();
         let asked = self.phases().iter().flat_map(|phase| {
@@ -182,7 +185,7 @@ impl Plan {
     }
 }
 
-/// What a review has come to so far.
+/// The intermediate results of a running review.
 #[derive(Default)]
 struct Work {
     findings: Vec<Finding>,
@@ -195,13 +198,13 @@ struct Work {
 }
 
 impl Work {
-    /// Whether everybody was asked in vain.
+    /// Returns true if every call so far has failed.
     fn is_hopeless(&self) -> bool {
         !self.calls.is_empty() && self.calls.iter().all(|call| call.outcome.is_missing())
     }
 }
 
-/// Runs a review. `id` and `started_ms` are its name and time; the caller adds how long it took.
+/// Runs a review. `id` and `started_ms` go into the record; the caller fills in the duration.
 pub async fn run(
     plan: &Plan,
     panel: &dyn Panel,
@@ -218,7 +221,7 @@ pub async fn run(
     let room = Room { plan, panel, listener, cancel, told: &told };
     if !plan.gathered.change.files.is_empty() {
         for phase in plan.phases() {
-            // Where nobody could answer, nobody else will: a wrong key, a program that does not start.
+            // If every call has failed, the cause is probably general, such as a wrong key: don't make more calls.
             if work.is_hopeless() {
                 break;
             }
@@ -226,7 +229,7 @@ pub async fn run(
                 Phase::Thorough | Phase::Quick | Phase::Gaps => room.look(*phase, &mut work).await,
                 Phase::Synthesis => room.synthesise(&mut work).await,
                 Phase::Patterns => room.patterns(&mut work),
-                // It comes last, whatever else there is.
+                // Validation always comes last, in `believe`.
                 Phase::Validation => {}
             }
         }
@@ -236,7 +239,7 @@ pub async fn run(
     record(plan, work, findings, insights, (id, started_ms))
 }
 
-/// Where a review happens.
+/// The environment of a running review.
 struct Room<'a> {
     plan: &'a Plan,
     panel: &'a dyn Panel,
@@ -246,7 +249,7 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Patterns run over the change. What a trusted skill's pattern matches needs nobody's opinion.
+    /// Searches the change for patterns. A match of a trusted skill's pattern needs no validation.
     fn patterns(&self, work: &mut Work) {
         let is_over = || self.cancel.is_cancelled();
         let scan = self.plan.patterns.scan(&self.plan.gathered.change, Some(&is_over));
@@ -265,7 +268,8 @@ impl Room<'_> {
         }
     }
 
-    /// Agents look at the change, all of a phase at once; what they say is read in the order of the line-up.
+    /// Asks the agents of a phase concurrently. Answers are read in the order of the line-up, so that ids are
+    /// deterministic.
     async fn look(&self, phase: Phase, work: &mut Work) {
         let questions = self.plan.questions(phase, self.told, &work.findings);
         let answers = self.ask_all(phase, &questions).await;
@@ -288,17 +292,13 @@ impl Room<'_> {
         }
     }
 
-    /// Pairs of categories that both have findings.
+    /// Asks about the pairs of categories that both have findings.
     async fn synthesise(&self, work: &mut Work) {
         let phase = Phase::Synthesis;
         let pairs = self.plan.pairs();
-        let sides = |pair: &Pair| -> Vec<Finding> {
-            let of = |finding: &&Finding| pair.categories.contains(&finding.category);
-            work.findings.iter().filter(of).cloned().collect()
-        };
         let (mut asked, mut skipped) = (Vec::new(), Vec::new());
         for pair in pairs {
-            let findings = sides(pair);
+            let findings = findings_of_pair(pair, &work.findings);
             let empty = pair
                 .categories
                 .iter()
@@ -351,16 +351,13 @@ impl Room<'_> {
         }
     }
 
-    /// What is true of what was found.
+    /// Validates the findings and insights. Returns the severity and validation of those that stand, by id.
     async fn believe(&self, work: &mut Work) -> BTreeMap<String, (Severity, Validation)> {
         let (mut settled, due) = sifting::sift(self.plan, &self.told.false_positive_rules, work);
         let mut batches = validate::batches(due.iter(), &self.plan.lineup);
-        let worst = |batch: &Batch| {
-            let named = due.iter().filter(|finding| batch.ids.contains(&finding.id));
-            named.map(|finding| finding.severity).max()
-        };
+        // Only the first batches are asked about, so put the worst findings first.
         if batches.len() > REVIEW_BATCHES_MAX {
-            batches.sort_by_key(|batch| std::cmp::Reverse(worst(batch)));
+            batches.sort_by_key(|batch| std::cmp::Reverse(worst_severity(batch, &due)));
         }
         let thoughts: Vec<Thought> = work.thoughts.clone();
         if !thoughts.is_empty() {
@@ -369,14 +366,13 @@ impl Room<'_> {
             batches.push(Batch { about: "insights".to_owned(), tier, ids });
         }
         let ask = self.plan.phases().contains(&Phase::Validation) && !work.is_hopeless();
-        let questions: Vec<Question> = match ask {
-            true => {
-                let asked = batches.iter().take(REVIEW_BATCHES_MAX);
-                asked.map(|batch| self.batch_question(batch, &due, work)).collect()
-            }
-            false => Vec::new(),
+        let questions: Vec<Question> = if ask {
+            let asked = batches.iter().take(REVIEW_BATCHES_MAX);
+            asked.map(|batch| self.batch_question(batch, &due, work)).collect()
+        } else {
+            Vec::new()
         };
-        // Who is not asked about has no verdict, which is told, and is not the same as a bad one.
+        // Findings without a validator call are reported as unverified, which is not the same as invalid.
         for id in batches.iter().skip(questions.len()).flat_map(|batch| &batch.ids) {
             sifting::settle(id, None, work, &mut settled);
         }
@@ -398,24 +394,18 @@ impl Room<'_> {
     fn batch_question(&self, batch: &Batch, due: &[Finding], work: &Work) -> Question {
         let briefing = self.plan.briefing();
         let named = |id: &String| batch.ids.contains(id);
-        // Not by its name: a file may be called so as well.
+        // Don't recognise insights by the name of the batch: a file may have that name as well.
         let thoughts: Vec<&Thought> = work.thoughts.iter().filter(|one| named(&one.id)).collect();
-        let prompt = match !thoughts.is_empty() {
-            true => {
-                let behind = |finding: &&Finding| {
-                    thoughts.iter().any(|thought| thought.related.contains(&finding.id))
-                };
-                let findings: Vec<&Finding> = work.findings.iter().filter(behind).collect();
-                briefing.insights(&thoughts, &findings)
-            }
-            false => {
-                let findings: Vec<&Finding> = due.iter().filter(|one| named(&one.id)).collect();
-                briefing.validation(
-                    batch.about.as_str().into(),
-                    &findings,
-                    &self.told.false_positive_rules,
-                )
-            }
+        let prompt = if thoughts.is_empty() {
+            let findings: Vec<&Finding> = due.iter().filter(|one| named(&one.id)).collect();
+            let path = batch.about.as_str().into();
+            briefing.validation(path, &findings, &self.told.false_positive_rules)
+        } else {
+            let behind = |finding: &&Finding| {
+                thoughts.iter().any(|thought| thought.related.contains(&finding.id))
+            };
+            let findings: Vec<&Finding> = work.findings.iter().filter(behind).collect();
+            briefing.insights(&thoughts, &findings)
         };
         Question {
             name: batch.name(),
@@ -425,7 +415,7 @@ impl Room<'_> {
         }
     }
 
-    /// What is left, joined and sorted, and the insights that still stand.
+    /// Merges and sorts the validated findings, and selects the insights that still have their findings.
     fn report(
         &self,
         settled: BTreeMap<String, (Severity, Validation)>,
@@ -444,7 +434,7 @@ impl Room<'_> {
         (reported, insights)
     }
 
-    /// Asks all questions, so many at once, and gives the answers in the order of the questions.
+    /// Asks all questions, at most `at_once` concurrently. Returns the answers in the order of the questions.
     async fn ask_all(&self, phase: Phase, questions: &[Question]) -> Vec<Answer> {
         if questions.is_empty() {
             return Vec::new();
@@ -457,7 +447,7 @@ impl Room<'_> {
             }
             (self.listener)(Progress::Asked(phase, &question.name));
             let answer = self.panel.ask(question).await;
-            // Told at once; the record is made of it in order afterwards.
+            // Report progress immediately. The record is written in order once all answers are in.
             let is_read = answer.value.is_some();
             (self.listener)(Progress::Answered(&self.call(phase, question, &answer, is_read)));
             answer
@@ -495,6 +485,16 @@ impl Room<'_> {
     }
 }
 
+fn findings_of_pair(pair: &Pair, findings: &[Finding]) -> Vec<Finding> {
+    let in_pair = findings.iter().filter(|finding| pair.categories.contains(&finding.category));
+    in_pair.cloned().collect()
+}
+
+fn worst_severity(batch: &Batch, findings: &[Finding]) -> Option<Severity> {
+    let in_batch = findings.iter().filter(|finding| batch.ids.contains(&finding.id));
+    in_batch.map(|finding| finding.severity).max()
+}
+
 fn pair_name(pair: &Pair) -> String {
     let [one, other] = &pair.categories;
     format!("synthesis ({one} + {other})")
@@ -524,14 +524,8 @@ fn record(
     insights: Vec<Insight>,
     (id, started_ms): (String, u64),
 ) -> Review {
-    let named = |finding: &String| {
-        findings
-            .iter()
-            .find(|reported| reported.members.contains(finding))
-            .map(|reported| reported.id.clone())
-    };
     let tests = work.tests.iter().filter_map(|(finding, test)| {
-        let catches = Some(named(finding)?);
+        let catches = Some(reported_id(&findings, finding)?);
         Some(TestRecommendation {
             test: test.test.clone(),
             catches,
@@ -539,10 +533,6 @@ fn record(
         })
     });
     let categories = plan.categories();
-    let title = |key: &String| {
-        let agent = plan.lineup.agents.iter().find(|agent| agent.category == *key);
-        agent.map_or_else(|| key.clone(), |agent| agent.title.clone())
-    };
     Review {
         version: VERSION,
         id,
@@ -558,7 +548,10 @@ fn record(
         still_open: Vec::new(),
         categories: categories
             .iter()
-            .map(|key| CategoryRecord { key: key.clone(), title: title(key) })
+            .map(|key| CategoryRecord {
+                key: key.clone(),
+                title: category_title(&plan.lineup, key),
+            })
             .collect(),
         skills: plan.skills.iter().map(skill_record).collect(),
         unresolved_skills: plan.unresolved.clone(),
@@ -573,7 +566,17 @@ fn record(
     }
 }
 
-/// Calls without an answer are something that a reader has to know, those with the same reason at once.
+/// Returns the id of the reported finding that an agent's finding was merged into.
+fn reported_id(reported: &[Reported], finding_id: &str) -> Option<String> {
+    let has_member = |one: &&Reported| one.members.iter().any(|member| member == finding_id);
+    reported.iter().find(has_member).map(|one| one.id.clone())
+}
+
+fn category_title(lineup: &Lineup, key: &str) -> String {
+    lineup.of_category(key).map_or_else(|| key.to_owned(), |agent| agent.title.clone())
+}
+
+/// Warnings about calls without an answer, grouped by reason.
 fn unanswered(calls: &[Call]) -> Vec<String> {
     let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
     for call in calls.iter().filter(|call| call.outcome.is_missing()) {
@@ -583,10 +586,10 @@ fn unanswered(calls: &[Call]) -> Vec<String> {
             None => by_reason.push((reason, vec![&call.agent])),
         }
     }
-    let said = |(reason, names): &(&str, Vec<&str>)| {
-        format!("no answer from {}: {reason}", names.join(", "))
-    };
-    by_reason.iter().map(said).collect()
+    by_reason
+        .iter()
+        .map(|(reason, names)| format!("no answer from {}: {reason}", names.join(", ")))
+        .collect()
 }
 
 fn file_record(file: &ChangedFile) -> FileRecord {

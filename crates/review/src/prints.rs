@@ -1,8 +1,9 @@
-//! Fingerprints of findings: the same one has the same print when lines have moved, words are others and code was
-//! reformatted.
+//! Fingerprints of findings, which stay the same when lines move, code is reformatted or an agent words the finding
+//! differently.
 //!
-//! A print is made of what is said about which line: the path, the pattern or the category, the text of the line without
-//! its spaces, and how many such lines come before it. Titles and line numbers are no part of it.
+//! The fingerprint of a finding covers the path, the first category, the text of the most significant cited line
+//! without whitespace, and the number of equal lines before it. Titles, patterns and line numbers are not part of it.
+//! The fingerprint of a line covers its text and that number only.
 
 use std::fmt::Write as _;
 
@@ -18,49 +19,46 @@ mod index;
 
 pub use self::index::{FileIndex, Files};
 
-/// What a finding is about.
+/// The parts of a finding that identify it.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
-    /// The file.
     pub file: &'a FileIndex<'a>,
-    /// The lines.
     pub lines: LineRange,
-    /// The categories, the one that speaks for the others first.
+    /// The categories. The first one leads, and is part of the fingerprint.
     pub categories: &'a [String],
-    /// The pattern that it is an instance of.
+    /// The id of the pattern that proves it.
     pub pattern: Option<&'a str>,
-    /// How bad it is said to be.
     pub severity: Severity,
 }
 
-/// What stands for a finding.
+/// The fingerprints of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prints {
-    /// For all of it.
+    /// The fingerprint of the whole finding.
     pub fingerprint: String,
-    /// For each of its lines that say something.
+    /// The fingerprints of its significant lines.
     pub line_prints: Vec<String>,
 }
 
-/// What must have been reported before for a finding to be known.
+/// The fingerprints by which a [`Baseline`] recognises a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sought {
-    /// Stands for all of it.
+    /// The fingerprint of the whole finding.
     pub fingerprint: String,
-    /// Stands for the line that speaks for it, if that one came and says something.
+    /// The fingerprint of its most significant line, if that line was added and is significant.
     pub speaking: Option<String>,
-    /// Stand for all of its lines that came and say something.
+    /// The fingerprints of all added, significant lines.
     pub came: Vec<String>,
 }
 
-/// Most lines of a finding that have a print.
+/// Maximum number of lines of a finding that get a fingerprint.
 const LINE_PRINTS_MAX: usize = 50;
-/// Letters and digits of a line that says something: `}` and `})` do not.
+/// Minimum number of letters and digits in a significant line. Excludes `}` and `})`.
 const LETTERS_MIN: usize = 3;
-/// Characters of a print.
+/// Length of a fingerprint, in hexadecimal digits.
 const PRINT_CHARS: usize = 32;
 
-/// What stands for a finding.
+/// Computes the fingerprints of a finding.
 pub fn prints(about: &About<'_>) -> Prints {
     let lines = cited(about);
     let telling = lines.iter().filter(|line| line.tells()).take(LINE_PRINTS_MAX);
@@ -70,7 +68,7 @@ pub fn prints(about: &About<'_>) -> Prints {
     }
 }
 
-/// Whether a finding was reported before and is no worse now, be it under the file's name before this change.
+/// Returns true if a finding was reported before with at least this severity, under the file's current or old path.
 pub fn known(baseline: &Baseline, about: &About<'_>) -> bool {
     if baseline.is_empty() {
         return false;
@@ -90,7 +88,7 @@ pub fn known(baseline: &Baseline, about: &About<'_>) -> bool {
     })
 }
 
-/// What stands for the change of a file: the same one has the same digest, also if it moved within the file.
+/// A digest of the changed lines of a file. Stays the same if the change moves within the file.
 pub fn change_digest(file: &ChangedFile) -> String {
     let mut hash = Sha256::new();
     hash.update(file.path.as_str());
@@ -107,26 +105,26 @@ pub fn change_digest(file: &ChangedFile) -> String {
 }
 
 fn fingerprint(about: &About<'_>, path: &Utf8Path, lines: &[Cited]) -> String {
-    // Not the pattern: whoever names it the next time, it is the same finding.
+    // The pattern is left out: the finding is the same whether or not an agent names the pattern.
     let key = about.categories.first().map(String::as_str).unwrap_or_default();
     let (text, count) = speaking(lines).map_or(("", 0), |line| (line.text.as_str(), line.count));
     print(&["finding", path.as_str(), key, text, &count.to_string()])
 }
 
-/// The line that speaks for the others: the first one that came, if it says something.
+/// The most significant cited line. Added lines are preferred to context lines, and significant lines to others.
 fn speaking(lines: &[Cited]) -> Option<&Cited> {
     let came = || lines.iter().filter(|line| line.added);
     let telling = came().find(|line| line.tells()).or_else(|| came().next());
     telling.or_else(|| lines.iter().find(|line| line.tells())).or(lines.first())
 }
 
-/// A line that a finding is about.
+/// A line that a finding cites.
 struct Cited {
-    /// Its text without spaces.
+    /// The text without whitespace.
     text: String,
-    /// How many lines of the same text come before it.
+    /// The number of lines before it with the same text.
     count: u32,
-    /// Whether the change brought it.
+    /// True if the change added the line.
     added: bool,
 }
 
@@ -155,6 +153,7 @@ fn cited(about: &About<'_>) -> Vec<Cited> {
 fn print(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
+        // The length prefix keeps `["ab", "c"]` and `["a", "bc"]` apart.
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }
@@ -164,7 +163,7 @@ fn print(parts: &[&str]) -> String {
 fn hex(hash: Sha256) -> String {
     let mut text = String::new();
     for byte in hash.finalize() {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text.truncate(PRINT_CHARS);
@@ -191,7 +190,7 @@ pub(super) mod tests {
         }
     }
 
-    /// About lines, as bad as can be.
+    /// A critical finding about these lines.
     pub(in crate) fn about<'a>(
         file: &'a FileIndex<'a>,
         (first, last): (u32, u32),

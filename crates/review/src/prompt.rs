@@ -1,4 +1,6 @@
-//! What agents are told. Every line of a stranger's text has a mark before it, so that none can pass for one of ours.
+//! Builds the prompts of a review.
+//!
+//! Every line of code or other untrusted text is prefixed with a mark, so that none of it can pass for an instruction.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -17,34 +19,31 @@ use super::rules::RuleFile;
 use super::synthesis::Thought;
 use crate::limits::{REVIEW_CONTEXT_LINES, REVIEW_GAPS_FINDINGS_MAX, REVIEW_PROMPT_LINE_CHARS_MAX, REVIEW_SYNTHESIS_FINDINGS_MAX, REVIEW_ZONE_LINES};
 
-/// What all agents of a review are told of.
+/// The inputs that all prompts of a review share.
 #[derive(Clone, Copy)]
 pub struct Briefing<'a> {
-    /// Who reviews, and how.
     pub lineup: &'a Lineup,
-    /// What is looked at.
     pub scope: &'a ScopeRecord,
-    /// The change.
     pub change: &'a Change,
-    /// The repository's rules, as they were before the change.
+    /// The repository's rules, as of before the change.
     pub rules: &'a [RuleFile],
-    /// Tests of the files that have changed.
+    /// Tests of the changed files.
     pub tests: &'a [RelatedTest],
-    /// What the user said besides.
+    /// Additional instructions of the user.
     pub instructions: &'a str,
 }
 
-/// A prompt: what is said as the operator, and what as the task.
+/// A prompt for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// As the operator.
+    /// The system prompt.
     pub system: String,
-    /// As the task.
+    /// The user message.
     pub task: String,
 }
 
 impl Briefing<'_> {
-    /// For an agent that looks at the change. `before` is what others have found, for those that look for gaps.
+    /// The prompt of an agent that reviews the change. `before` are the earlier findings, for the gaps phase.
     pub fn agent(
         &self,
         agent: &Agent,
@@ -81,7 +80,7 @@ impl Briefing<'_> {
         Prompt { system: system.trim_end().to_owned(), task: out }
     }
 
-    /// For a pair of categories.
+    /// The prompt of a synthesis question about two categories.
     pub fn synthesis(
         &self,
         questions: &[String],
@@ -106,7 +105,7 @@ impl Briefing<'_> {
         Prompt { system: self.lineup.synthesis.instructions.trim().to_owned(), task: out }
     }
 
-    /// For a validator of findings in one file.
+    /// The prompt of a validator for the findings in one file.
     pub fn validation(&self, path: &Utf8Path, findings: &[&Finding], rules: &[String]) -> Prompt {
         let mut out = String::from("# Are these findings right?\n");
         self.false_positives(&mut out, findings, rules);
@@ -121,7 +120,7 @@ impl Briefing<'_> {
         Prompt { system: self.lineup.validation.instructions.trim().to_owned(), task: out }
     }
 
-    /// For a validator of insights.
+    /// The prompt of a validator for insights.
     pub fn insights(&self, thoughts: &[&Thought], findings: &[&Finding]) -> Prompt {
         let mut out = String::from(
             "# Are these insights right?\n\nAn insight is VALID if the findings behind it exist, really act on each other, and it says something that none of them says alone.\n",
@@ -215,7 +214,7 @@ impl Briefing<'_> {
     }
 }
 
-/// What others have found, and where not to look again.
+/// Lists the earlier findings, and the lines around them that are excluded from the gaps phase.
 fn found_before(out: &mut String, before: &[Finding]) {
     out.push_str("\n## Found already\n\n");
     if before.is_empty() {
@@ -240,7 +239,7 @@ fn found_before(out: &mut String, before: &[Finding]) {
     }
 }
 
-/// A finding, as others are told of it.
+/// Describes a finding to another agent.
 fn tell(out: &mut String, finding: &Finding) {
     let _ = writeln!(
         out,
@@ -285,7 +284,7 @@ fn listed(out: &mut String, file: &ChangedFile, phase: Phase) {
     }
 }
 
-/// Lines of the new file with their marks, and in between what went.
+/// Writes the selected lines of the new file with their marks, and the removed lines between them.
 fn code(out: &mut String, file: &ChangedFile, is_shown: impl Fn(u32) -> bool) {
     let mut hunks = file.hunks.iter().peekable();
     let mut at = 1;
@@ -354,17 +353,18 @@ fn one_line(text: &str) -> String {
     invisible::shown(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A path on one line, whatever it is made of: git knows paths with line breaks.
+/// Formats a path on one line. A path in git may contain line breaks.
 pub(super) fn shown(path: &Utf8Path) -> String {
     unbroken(path.as_str()).into_owned()
 }
 
-/// A line with its invisible characters shown as `⟨U+202E⟩`: a reviewer has to see them.
+/// Formats a text on one line, with invisible characters written out as `⟨U+202E⟩` so that a reviewer sees them.
 fn unbroken(text: &str) -> Cow<'_, str> {
     let text = invisible::shown(text);
-    match text.contains(['\n', '\r']) {
-        true => Cow::Owned(text.replace('\r', "").replace('\n', "\u{fffd}")),
-        false => text,
+    if text.contains(['\n', '\r']) {
+        Cow::Owned(text.replace('\r', "").replace('\n', "\u{fffd}"))
+    } else {
+        text
     }
 }
 

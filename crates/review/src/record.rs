@@ -1,5 +1,5 @@
-//! A review as a value: what was looked at, what was found, what was left out and why, and what it cost. Every output is
-//! made of it.
+//! The record of a review: the files, findings, left-out findings with reasons, calls and cost. All outputs are
+//! rendered from it.
 
 use std::collections::BTreeMap;
 
@@ -11,224 +11,225 @@ use serde::{Deserialize, Serialize};
 use super::change::{FileStatus, LineRange, Skipped};
 use super::finding::{Fix, Phase};
 
-/// The version of the record.
+/// The version of the record format.
 pub const VERSION: u32 = 1;
 
-/// The name of whoever runs patterns, who is no agent.
+/// The agent name of findings that were found by a pattern instead of an agent.
 pub const PATTERNS: &str = "patterns";
 
-/// A review.
+/// The record of a review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Review {
-    /// The version of the record.
+    /// The version of the record format.
     pub version: u32,
-    /// Its name.
+    /// The id of the review.
     pub id: String,
-    /// What kind of files it is for.
+    /// The kind of files that were reviewed.
     pub subject: Subject,
-    /// How deep it looked.
+    /// The depth of the review.
     pub depth: Depth,
-    /// What was looked at.
+    /// The commits and files that were reviewed.
     pub scope: ScopeRecord,
-    /// When it began, in milliseconds since 1970.
+    /// The start time, in milliseconds since 1970.
     pub started_ms: u64,
-    /// How long it took.
+    /// The duration, in milliseconds.
     pub duration_ms: u64,
-    /// The files.
+    /// The reviewed files.
     pub files: Vec<FileRecord>,
-    /// Files that were not looked at.
+    /// Files that were not reviewed.
     #[serde(default)]
     pub skipped: Vec<Skipped>,
-    /// Files whose change an earlier review has seen as it is.
+    /// Files that were left out because an earlier review has seen the same change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchanged: Vec<FileRecord>,
-    /// What was reported at least.
+    /// The lowest severity that is reported.
     #[serde(default = "everything")]
     pub min_severity: Severity,
-    /// Categories that were looked for, in order.
+    /// The categories that were looked for, in the order of the line-up.
     pub categories: Vec<CategoryRecord>,
     /// Skills that took part.
     #[serde(default)]
     pub skills: Vec<SkillRecord>,
-    /// Skills that were asked for and did not.
+    /// Requested skills that could not be used.
     #[serde(default)]
     pub unresolved_skills: Vec<Unresolved>,
-    /// What a reader should know.
+    /// Warnings for the reader.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What was found, the worst first.
+    /// The reported findings, sorted by severity, worst first.
     pub findings: Vec<Reported>,
-    /// What earlier reviews have reported and nobody has mended; it is not repeated.
+    /// Findings of earlier reviews that are still open. They are not reported again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub still_open: Vec<Reported>,
-    /// What findings mean together.
+    /// Insights from findings of two categories together.
     #[serde(default)]
     pub insights: Vec<Insight>,
-    /// Tests that would have caught something.
+    /// Recommended tests.
     #[serde(default)]
     pub test_recommendations: Vec<TestRecommendation>,
-    /// What was found and is not reported.
+    /// Findings that are not reported, with the reasons.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
-    /// Patterns that agents claimed and that do not match.
+    /// Claims of agents that a pattern matches, where it does not.
     #[serde(default)]
     pub false_claims: Vec<FalseClaim>,
-    /// Who was asked what.
+    /// The calls of agents and validators.
     pub calls: Vec<Call>,
-    /// How many calls were planned, by phase in order.
+    /// The planned number of calls in each phase, in order.
     pub planned: Vec<PlannedPhase>,
 }
 
+/// The default of `min_severity`: the lowest severity.
 fn everything() -> Severity {
     Severity::Suggestion
 }
 
-/// What kind of files a review is for.
+/// The kind of files that a review is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
-    /// Code.
+    /// Source code.
     #[default]
     Code,
     /// Documentation.
     Docs,
 }
 
-/// How deep a review looks.
+/// The depth of a review.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Depth {
-    /// Patterns alone, without a model.
+    /// Patterns only, without a model.
     Patterns,
     /// A few agents.
     #[default]
     Quick,
-    /// All of them, and those that look for gaps.
+    /// All agents, including those of the gaps phase.
     Deep,
 }
 
-/// What was looked at.
+/// The commits and files that were reviewed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScopeRecord {
-    /// In words: `uncommitted changes`, `main...HEAD`.
+    /// A description: `uncommitted changes`, `main...HEAD`.
     pub words: String,
-    /// The commit that it is compared with.
+    /// The commit that the change is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// The commit that is looked at; absent if it is not one.
+    /// The commit under review; absent if the change is not committed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// The branch that is checked out.
+    /// The branch that was checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
 }
 
-/// A file that was looked at.
+/// A reviewed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileRecord {
-    /// Its path.
+    /// The path of the file.
     #[schemars(with = "String")]
     pub path: Utf8PathBuf,
-    /// Its path before.
+    /// The path before the change, if the file was renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub old_path: Option<Utf8PathBuf>,
-    /// What happened to it.
+    /// The kind of change.
     pub status: FileStatus,
-    /// Lines that came.
+    /// The number of added lines.
     pub added: usize,
-    /// Lines that went.
+    /// The number of removed lines.
     pub removed: usize,
-    /// Stands for its change, so that a later review knows it.
+    /// A digest of the change, by which a later review recognises it.
     pub digest: String,
 }
 
-/// A category that was looked for.
+/// A category of findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CategoryRecord {
-    /// Its key: `test-coverage`.
+    /// The key: `test-coverage`.
     pub key: String,
-    /// Its name: `Test Coverage`.
+    /// The display name: `Test Coverage`.
     pub title: String,
 }
 
 /// A skill that took part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillRecord {
-    /// Its name.
+    /// The name of the skill.
     pub name: String,
-    /// How it was asked for.
+    /// The source, as it was requested.
     pub source: String,
-    /// What it is to a review.
+    /// The role of the skill in a review.
     #[serde(rename = "type")]
     pub kind: ReviewKind,
-    /// Whether its patterns are believed.
+    /// True if matches of its patterns count as validated.
     pub trusted: bool,
 }
 
-/// A skill that was asked for and cannot take part.
+/// A requested skill that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unresolved {
-    /// How it was asked for.
+    /// The source, as it was requested.
     pub source: String,
-    /// Why not.
+    /// The reason why it could not be used.
     pub reason: String,
-    /// Where it was looked for.
+    /// The places that were searched.
     #[serde(default)]
     pub searched: Vec<String>,
 }
 
-/// Something that is reported: one finding, or several that are about the same lines.
+/// A reported finding, merged from one or more findings about the same lines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reported {
-    /// Its name within the report: `R1`.
+    /// The id within the report: `R1`.
     pub id: String,
-    /// Stands for it, also when lines have moved.
+    /// The fingerprint, which stays the same when lines move.
     pub fingerprint: String,
-    /// Stand for its lines, so that another answer about them is known as the same.
+    /// The fingerprints of its lines, by which a later finding about the same lines is recognised.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub line_prints: Vec<String>,
-    /// In a few words.
+    /// A short title.
     pub title: String,
-    /// Where.
+    /// The path of the file.
     #[schemars(with = "String")]
     pub file: Utf8PathBuf,
-    /// The lines.
+    /// The cited lines.
     pub lines: LineRange,
-    /// The categories, the first one that of the finding which speaks for the others.
+    /// The categories. The first one is that of the leading finding.
     pub categories: Vec<String>,
-    /// How bad it is.
+    /// The severity after validation.
     pub severity: Severity,
-    /// What is wrong.
+    /// The description of the problem.
     pub description: String,
-    /// What has to happen for it to do harm, and which harm.
+    /// The input or event that triggers the problem, and the harm that it does.
     pub failure_scenario: String,
-    /// How sure the agents are, from 0 to 1.
+    /// The highest confidence of the agents, from 0 to 1.
     pub confidence: f64,
-    /// What to do about it.
+    /// A suggested fix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<Fix>,
-    /// The pattern that matches.
+    /// The id of the pattern that matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// What agents say besides.
+    /// Additional fields of the agent's category, by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, String>,
-    /// What others found in the same lines, in other categories.
+    /// Findings of other categories about the same lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Also>,
-    /// Who found it.
+    /// The names of the agents that found it.
     pub agents: Vec<String>,
-    /// Why it is believed.
+    /// The result of its validation.
     pub validation: Validation,
-    /// The findings that it is made of.
+    /// The ids of the findings that were merged.
     pub members: Vec<String>,
-    /// The lines themselves, with a few around them.
+    /// The cited lines with some context.
     pub excerpt: Vec<ExcerptLine>,
 }
 
 impl Reported {
-    /// `2 agents`, if it was more than one.
+    /// Returns `2 agents` or `3+ agents` if more than one agent found it.
     pub fn badge(&self) -> Option<&'static str> {
         let agents = self.agents.iter().filter(|agent| *agent != PATTERNS).count();
         match agents {
@@ -238,13 +239,13 @@ impl Reported {
         }
     }
 
-    /// The name of the rule for tools that want one: the pattern, or the category.
+    /// The rule id for tools such as code scanning: the category, and the pattern if there is one.
     pub fn rule(&self) -> String {
         rule(self.categories.first().map_or("review", String::as_str), self.pattern.as_deref())
     }
 }
 
-/// The name of a rule: the category, and the pattern if there is one.
+/// Builds a rule id: `category`, or `category/pattern`.
 pub fn rule(category: &str, pattern: Option<&str>) -> String {
     match pattern {
         Some(pattern) => format!("{category}/{pattern}"),
@@ -252,133 +253,133 @@ pub fn rule(category: &str, pattern: Option<&str>) -> String {
     }
 }
 
-/// What somebody else found in the same lines.
+/// A finding of another category about the same lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Also {
-    /// In a few words.
+    /// A short title.
     pub title: String,
-    /// Its category.
+    /// The key of the category.
     pub category: String,
-    /// How bad it is.
+    /// The severity after validation.
     pub severity: Severity,
-    /// What is wrong.
+    /// The description of the problem.
     pub description: String,
 }
 
-/// A line of the file around a finding.
+/// A line of the excerpt around a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExcerptLine {
-    /// Its number.
+    /// The line number, from 1.
     pub number: u32,
-    /// Its text.
+    /// The text of the line, truncated if it is very long.
     pub text: String,
-    /// Whether the finding is about it.
+    /// True if the finding cites the line.
     pub cited: bool,
-    /// Whether the change brought it.
+    /// True if the change added the line.
     pub added: bool,
 }
 
-/// Why a finding is believed.
+/// The result of validating a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Validation {
-    /// Its pattern matches.
+    /// A pattern matches, so no validator was asked.
     Pattern,
-    /// A validator agreed.
+    /// A validator confirmed the finding.
     Valid {
-        /// Why.
+        /// The validator's reason.
         reason: String,
     },
-    /// A validator agreed, and thought it less bad.
+    /// A validator confirmed the finding with a lower severity.
     Downgraded {
-        /// What it was.
+        /// The severity before.
         from: Severity,
-        /// Why.
+        /// The validator's reason.
         reason: String,
     },
-    /// Nobody is asked about findings of its severity at this depth.
+    /// Findings of this severity are not validated at this depth.
     Accepted,
-    /// Somebody should have said something, and did not.
+    /// A validator should have checked the finding, but there is no verdict.
     Unverified {
-        /// Why not.
+        /// The reason why there is no verdict.
         reason: String,
     },
 }
 
-/// What findings of two categories mean together.
+/// An insight from findings of two categories together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Insight {
-    /// Its name: `I1`.
+    /// The id within the report: `I1`.
     pub id: String,
-    /// In a few words.
+    /// A short title.
     pub title: String,
-    /// The categories.
+    /// The keys of the two categories.
     pub categories: [String; 2],
-    /// What it means.
+    /// The explanation of how the findings act together.
     pub insight: String,
-    /// How bad it is.
+    /// The severity after validation.
     pub severity: Severity,
-    /// Where it shows most.
+    /// The file in which it shows most.
     #[schemars(with = "String")]
     pub file: Utf8PathBuf,
-    /// The line.
+    /// The line number in the file.
     pub line: u32,
-    /// The findings behind it, as they are reported.
+    /// The ids of the reported findings that it is based on.
     pub related: Vec<String>,
-    /// Why it is believed.
+    /// The result of its validation.
     pub validation: Validation,
 }
 
-/// A test that would have caught something.
+/// A recommended test that would have caught a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestRecommendation {
-    /// What to test.
+    /// A description of the test.
     pub test: String,
-    /// The finding that it would have caught, as it is reported.
+    /// The id of the reported finding that it would have caught.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catches: Option<String>,
-    /// Where it belongs.
+    /// The file in which the test belongs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub file: Option<Utf8PathBuf>,
 }
 
-/// Something that was found and is not reported.
+/// A finding that is not reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
-    /// In a few words, as far as there are any.
+    /// A short title; may be empty if the answer was malformed.
     pub title: String,
-    /// Where, as it was said.
+    /// The path of the file, as the agent wrote it.
     pub file: String,
-    /// The lines, as they were said.
+    /// The lines, as the agent cited them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<LineRange>,
-    /// How bad it was said to be.
+    /// The severity, as the agent rated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// Who found it.
+    /// The name of the agent.
     pub agent: String,
-    /// When.
+    /// The phase in which it was found.
     pub phase: Phase,
-    /// Stands for it, if it got that far.
+    /// The fingerprint, if it was computed before the finding was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// The name of its rule for tools that want one, if it got that far.
+    /// The rule id, if it was known before the finding was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Why it is left out.
+    /// The reason, as a code.
     pub why: Why,
-    /// The same in words.
+    /// The reason, as text.
     pub reason: String,
 }
 
-/// Why a finding is left out.
+/// A reason for leaving out a finding.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// It does not have the shape that was asked for.
+    /// The answer does not match the schema.
     Malformed,
     /// The file is not part of the change.
     NotInTheChange,
@@ -386,133 +387,133 @@ pub enum Why {
     NoSuchLines,
     /// The lines are not part of the change.
     OutsideTheDiff,
-    /// It does not say what goes wrong.
+    /// The failure scenario is missing.
     NoFailureScenario,
-    /// Its agent has said the same already.
+    /// The same agent has reported the same before.
     Repeated,
-    /// It is about what another agent has found.
+    /// The finding is too close to an earlier one, which the gaps phase excludes.
     SkipZone,
-    /// It is not bad enough for its phase.
+    /// The severity is too low for the phase.
     TooMild,
-    /// Its agent found more than it may.
+    /// The agent exceeded its maximum number of findings.
     TooMany,
-    /// A validator did not agree.
+    /// A validator rejected it.
     Invalid,
-    /// What it is about does not exist, or is not of both categories.
+    /// An insight refers to findings that do not exist or were rejected, or that are not of both categories.
     Unfounded,
-    /// A false-positive rule is about it.
+    /// A false-positive rule applies to it.
     FalsePositiveRule,
-    /// Somebody has said that it is meant so.
+    /// A comment or the ignore file suppresses it.
     Suppressed,
-    /// It has been reported before.
+    /// An earlier review has reported it.
     Known,
-    /// It is below the severity that was asked for.
+    /// The severity is below the requested minimum.
     BelowMinimum,
 }
 
-/// A pattern that an agent claimed and that does not hold.
+/// A false claim of an agent that a pattern matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FalseClaim {
-    /// The finding.
+    /// The id of the finding.
     pub finding: String,
-    /// Who claimed it.
+    /// The name of the agent.
     pub agent: String,
-    /// The pattern.
+    /// The id of the pattern.
     pub pattern: String,
-    /// Why it does not hold.
+    /// The reason why the claim is false.
     pub reason: String,
 }
 
-/// How many calls a phase was planned to have.
+/// The planned number of calls in a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedPhase {
     /// The phase.
     pub phase: Phase,
-    /// Calls; those of a validation are known when there is something to validate.
+    /// The number of calls; 0 for validation, whose calls depend on the findings.
     pub calls: u32,
 }
 
-/// One call of an agent.
+/// A call of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Call {
     /// The phase.
     pub phase: Phase,
-    /// Who: an agent, a pair of categories, a batch.
+    /// The name of the agent, pair of categories or batch.
     pub agent: String,
-    /// Which kind of model.
+    /// The tier of the model.
     pub tier: super::lineup::ModelTier,
-    /// The model, if one was named.
+    /// The model, if one was configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What became of it.
+    /// The outcome of the call.
     pub outcome: CallOutcome,
-    /// Why, where it did not complete.
+    /// The reason if the call did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What it answered with: findings, insights, verdicts.
+    /// The number of findings, insights or verdicts in the answer.
     pub answered: u32,
-    /// How many of them were let in.
+    /// The number of them that were accepted.
     pub admitted: u32,
-    /// How long it took.
+    /// The duration, in milliseconds.
     pub duration_ms: u64,
-    /// Tokens that went in.
+    /// All tokens but the output tokens, including cached ones.
     pub input_tokens: u64,
-    /// Tokens that came out.
+    /// The output tokens.
     pub output_tokens: u64,
-    /// What it cost in US dollars, where the price is known.
+    /// The cost in US dollars, if the price of the model is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CallOutcome {
-    /// It answered.
+    /// The agent answered.
     Completed,
-    /// It did not, or not in a shape that can be read.
+    /// The agent did not answer, or the answer does not match the schema.
     Failed,
     /// There was nothing to ask.
     Skipped,
-    /// Nobody was asked, and somebody should have been: nothing was left to spend, or the review was interrupted.
+    /// The call was not made because the allowance is used up or the review was interrupted.
     Unasked,
 }
 
 impl CallOutcome {
-    /// Whether something is missing from the review because of it.
+    /// Returns true if the review is incomplete because of this outcome.
     pub fn is_missing(self) -> bool {
         matches!(self, CallOutcome::Failed | CallOutcome::Unasked)
     }
 
-    /// Whether anybody was asked.
+    /// Returns true if an agent was called.
     pub fn is_made(self) -> bool {
         matches!(self, CallOutcome::Completed | CallOutcome::Failed)
     }
 }
 
 impl Review {
-    /// Whether there is nothing to report.
+    /// Returns true if there is nothing to report.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.insights.is_empty()
     }
 
-    /// The worst that is reported.
+    /// The highest severity of the reported findings and insights.
     pub fn worst(&self) -> Option<Severity> {
         let findings = self.findings.iter().map(|finding| finding.severity);
         findings.chain(self.insights.iter().map(|insight| insight.severity)).max()
     }
 
-    /// Calls whose answers are missing.
+    /// The calls without a usable answer.
     pub fn failed_calls(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| call.outcome.is_missing())
     }
 
-    /// Calls that were made.
+    /// The number of calls that were made.
     pub fn calls_made(&self) -> usize {
         self.calls.iter().filter(|call| call.outcome.is_made()).count()
     }
 
-    /// What it cost, and whether that is all of it.
+    /// The known cost in US dollars, and whether it is complete.
     pub fn cost_usd(&self) -> (f64, bool) {
         let made = self.calls.iter().filter(|call| call.input_tokens + call.output_tokens > 0);
         let (mut sum, mut whole) = (0.0, true);

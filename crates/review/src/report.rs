@@ -1,8 +1,7 @@
-//! What people and tools see of a review: one renderer a format, each of them a pure function of the record.
+//! Renders a review, one module per format. Each renderer is a pure function of the record.
 //!
-//! Titles, descriptions, paths and code come from models and from files, and nobody vouches for them. Every renderer makes
-//! them harmless in its own way: control characters are shown as escapes, markup is escaped, and what is too long is cut
-//! and says so.
+//! Titles, descriptions, paths and code come from models and files, and are untrusted. Each renderer neutralises them
+//! for its format: it escapes control characters and markup, and truncates long texts visibly.
 
 pub use repertoire_text::styles::Styles;
 use camino::Utf8Path;
@@ -24,28 +23,25 @@ pub mod text;
 mod words;
 
 
-/// A way to show a review.
+/// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// For a terminal.
     #[default]
     Text,
     /// For comments, summaries and files.
     Markdown,
     /// The record itself.
     Json,
-    /// SARIF 2.1.0, for code scanning.
     Sarif,
     /// Workflow commands, which GitHub Actions shows as annotations.
     Github,
-    /// reviewdog's diagnostics.
+    /// reviewdog's diagnostic format.
     Rdjson,
-    /// A page of its own, with the diff.
+    /// A self-contained page with the diff.
     Html,
 }
 
 impl Format {
-    /// All of them.
     pub const ALL: [Format; 7] = [
         Format::Text,
         Format::Markdown,
@@ -56,7 +52,7 @@ impl Format {
         Format::Html,
     ];
 
-    /// The word for it.
+    /// The name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Format::Text => "text",
@@ -69,7 +65,7 @@ impl Format {
         }
     }
 
-    /// The format of a word, in any case; `md` and `htm` count as well.
+    /// Parses a name, ignoring case. Accepts `md`, `htm` and `txt` as well.
     pub fn from_word(word: &str) -> Option<Self> {
         let word = word.trim().to_ascii_lowercase();
         let known = Format::ALL.into_iter().find(|format| format.as_str() == word);
@@ -81,7 +77,7 @@ impl Format {
         })
     }
 
-    /// The format that the name of a file asks for.
+    /// Returns the format for a file extension.
     pub fn from_path(path: &Utf8Path) -> Option<Self> {
         Format::from_word(path.extension()?)
     }
@@ -93,12 +89,11 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// How text looks.
+/// The layout of the text format.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// Width of a line.
+    /// The line width, in columns.
     pub width: usize,
-    /// Colours.
     pub styles: Styles,
 }
 
@@ -108,8 +103,8 @@ impl Default for Look {
     }
 }
 
-/// A review in a format, ending in a line break. Without the files of a change, the page shows excerpts, and fixes are found
-/// in them.
+/// Renders a review, ending in a line break. If `change` lacks a file, the page shows excerpts, and fixes are located
+/// in these.
 pub fn render(format: Format, review: &Review, change: &Change, look: &Look) -> String {
     match format {
         Format::Text => text::render(review, look),

@@ -1,6 +1,6 @@
-//! What a repository says about how it wants to be worked on, and how it wants to be reviewed.
+//! Reads a repository's rules: instructions for agents, and the configuration of reviews.
 //!
-//! All of it is read as it was before the change: a change cannot rewrite the rules that judge it.
+//! Everything is read from the state before the change, so that a change cannot rewrite the rules that judge it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,40 +13,38 @@ use super::content::cut;
 use repertoire_git::repo::{Git, GitError, Mode, TreeEntry, TreeId};
 use crate::limits::{REVIEW_BASE_FILE_BYTES_MAX, REVIEW_BASE_FILES_MAX, REVIEW_RULE_BYTES_MAX, REVIEW_RULE_CHARS_MAX, REVIEW_RULE_FILES_MAX, REVIEW_RULES_CHARS_MAX};
 
-/// A file with rules.
+/// A file with instructions for agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleFile {
-    /// Its path.
     pub path: Utf8PathBuf,
-    /// The folder that it speaks about, and all below it; empty for the whole repository.
+    /// The folder that the rules apply to, with everything below it; empty for the whole repository.
     pub applies_to: Utf8PathBuf,
-    /// Its text, with a note at the end if it was cut.
+    /// The text, with a note at the end if it was truncated.
     pub text: String,
 }
 
-/// Where the state before the change is.
+/// The state before the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// In git.
     Tree(TreeId),
     /// There is none: nothing is committed yet, or there is no repository.
     None,
 }
 
-/// Files with rules, in any folder.
+/// Paths of rule files, relative to any folder.
 const RULE_FILES: &[&str] =
     &["AGENTS.md", "CLAUDE.md", ".ai/AI-AGENT-INSTRUCTIONS.md", ".github/copilot-instructions.md"];
 
-/// The folder of a repository's own agents of a review.
+/// The folder of a repository's own line-ups.
 const LINEUPS: &str = ".repertoire/review/";
 
-/// The project's configuration, in any folder.
+/// The project configuration, in any folder.
 const CONFIG_FILE: &str = "repertoire.toml";
 
-/// What a repository does not want to be told.
+/// The repository's file of suppressed findings.
 pub const IGNORE_FILE: &str = ".repertoire/review-ignore.yaml";
 
-/// A file as it was before the change; `None` if there was none.
+/// Reads a file of the state before the change. Returns `None` if it did not exist or cannot be used.
 pub async fn base_file(
     git: &Git,
     base: &Base,
@@ -58,7 +56,7 @@ pub async fn base_file(
     Ok(found.into_values().next())
 }
 
-/// The rules for the files of a change, those of the whole repository first.
+/// Reads the rules that apply to the files of a change. Rules of outer folders come first.
 pub async fn rules_for(
     git: &Git,
     base: &Base,
@@ -71,7 +69,7 @@ pub async fn rules_for(
     Ok(within_limits(rules, warnings))
 }
 
-/// Where rules for the files of a change may be.
+/// The paths at which rules for the files of a change may exist.
 fn rule_paths(change: &Change) -> BTreeSet<Utf8PathBuf> {
     let folders: BTreeSet<&Utf8Path> =
         change.files.iter().flat_map(|file| file.path.ancestors().skip(1)).collect();
@@ -79,8 +77,8 @@ fn rule_paths(change: &Change) -> BTreeSet<Utf8PathBuf> {
     paths.collect()
 }
 
-/// The configuration of reviews that the repository had before the change, and that of the project in the folder `here`
-/// and in all above it.
+/// Reads the review configuration of the state before the change: line-ups, the ignore file, and `repertoire.toml` in
+/// the folder `here` and all folders above it.
 pub async fn base_files(
     git: &Git,
     base: &Base,
@@ -100,13 +98,10 @@ pub async fn base_files(
     base.read(git, &paths, REVIEW_BASE_FILE_BYTES_MAX, warnings).await
 }
 
-/// What to say if a change touches what reviews go by.
+/// Returns a warning if the change touches files that configure reviews.
 pub(super) fn touched<'a>(paths: impl Iterator<Item = &'a Utf8Path>) -> Option<String> {
-    let is_rule = |path: &&Utf8Path| {
-        let rule = RULE_FILES.iter().any(|name| path.ends_with(name));
-        rule || path.as_str().starts_with(LINEUPS) || *path == IGNORE_FILE
-    };
-    let names: BTreeSet<String> = paths.filter(is_rule).map(|path| format!("`{path}`")).collect();
+    let names = paths.filter(|path| is_review_config(path)).map(|path| format!("`{path}`"));
+    let names: BTreeSet<String> = names.collect();
     let names: Vec<String> = names.into_iter().collect();
     (!names.is_empty()).then(|| {
         format!(
@@ -116,7 +111,12 @@ pub(super) fn touched<'a>(paths: impl Iterator<Item = &'a Utf8Path>) -> Option<S
     })
 }
 
-/// What to say if there is nothing before the change, but files below `top` that a review would go by.
+fn is_review_config(path: &Utf8Path) -> bool {
+    let rule = RULE_FILES.iter().any(|name| path.ends_with(name));
+    rule || path.as_str().starts_with(LINEUPS) || path == IGNORE_FILE
+}
+
+/// Returns a warning if there is no state before the change, but rules exist below `top`: they are not used.
 pub(super) fn without_base(top: &Utf8Path, change: &Change) -> Option<String> {
     let mut paths = rule_paths(change);
     paths.insert(IGNORE_FILE.into());
@@ -170,7 +170,7 @@ fn within_limits(rules: Vec<RuleFile>, warnings: &mut Vec<String>) -> Vec<RuleFi
 }
 
 impl Base {
-    /// Files as they were. What cannot be read is left out, and said.
+    /// Reads files of the state before the change. Adds a warning for each one that cannot be read.
     async fn read(
         &self,
         git: &Git,
@@ -184,7 +184,7 @@ impl Base {
         }
     }
 
-    /// The files of a repository's own agents of a review.
+    /// The paths of the repository's own line-ups.
     async fn lineups(&self, git: &Git) -> Result<Vec<Utf8PathBuf>, GitError> {
         let Base::Tree(tree) = self else { return Ok(Vec::new()) };
         let entries = git.entries_at(tree, &[Utf8Path::new(LINEUPS)]).await?;
@@ -201,7 +201,7 @@ async fn read_tree(
 ) -> Result<BTreeMap<Utf8PathBuf, String>, GitError> {
     let paths: Vec<&Utf8Path> = paths.iter().map(Utf8PathBuf::as_path).collect();
     let entries = git.entries_at(tree, &paths).await?;
-    // A link leads to another of these files, mostly.
+    // Skip symbolic links: they usually point to another rule file, which would be read twice.
     let is_file = |entry: &TreeEntry| matches!(entry.mode, Mode::File | Mode::Program);
     let entries: Vec<TreeEntry> = entries.into_iter().filter(is_file).collect();
     let objects: Vec<String> = entries.iter().map(|entry| entry.blob.to_string()).collect();

@@ -1,7 +1,7 @@
-//! What a review looks at: which files, which of their lines, and what else its agents should know.
+//! Gathers the scope of a review: the files, the changed lines, and the context that agents need.
 //!
-//! The two states that are compared are trees of git, also where one of them is on disk only: what is read, compared and
-//! exported is the same, whatever happens to the files meanwhile. Nothing is left out without a reason in
+//! The two compared states are always git trees, even if one of them is the working directory. So what is read,
+//! compared and exported stays consistent, even if files change meanwhile. Every file that is left out has a reason in
 //! [`Change::skipped`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,51 +29,40 @@ mod tree;
 
 pub use self::tree::Tree;
 
-/// What is reviewed.
+/// The part of a repository that is reviewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// What is on disk, compared with the last commit; untracked files included.
+    /// The working directory, including untracked files, compared with `HEAD`.
     Uncommitted,
-    /// What is in the index, compared with the last commit.
+    /// The index, compared with `HEAD`.
     Staged,
-    /// What the branch that is checked out has done since it left this one.
+    /// The changes of the checked-out branch since it forked from this one.
     Base(String),
-    /// One commit, compared with its first parent.
+    /// A commit, compared with its first parent.
     Commit(String),
-    /// `from..to`: how two commits differ.
-    Range {
-        /// Before.
-        from: String,
-        /// After.
-        to: String,
-    },
-    /// `from...to`: what `to` has done since it left `from`.
-    Fork {
-        /// The one that it left.
-        from: String,
-        /// The one that is looked at.
-        to: String,
-    },
-    /// The files that are named: what is uncommitted in them, or all of them if nothing is.
+    /// `from..to`: the difference between two commits.
+    Range { from: String, to: String },
+    /// `from...to`: the changes of `to` since it forked from `from`.
+    Fork { from: String, to: String },
+    /// The named files: their uncommitted changes, or the whole files if there are none.
     Files,
 }
 
 impl Scope {
-    /// `a..b` and `a...b`; an end that is left out is `HEAD`. `None` if it is neither.
+    /// Parses `a..b` or `a...b`. An empty end means `HEAD`. Returns `None` for anything else.
     pub fn range(text: &str) -> Option<Scope> {
-        let end = |name: &str| if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() };
-        // A path is no range: `../a`, `a/../b`.
+        // `../a` and `a/../b` are paths.
         if text.contains("../") || text.contains("/..") || text.trim_matches('.').is_empty() {
             return None;
         }
         if let Some((from, to)) = text.split_once("...") {
-            return Some(Scope::Fork { from: end(from), to: end(to) });
+            return Some(Scope::Fork { from: revision_or_head(from), to: revision_or_head(to) });
         }
         let (from, to) = text.split_once("..")?;
-        Some(Scope::Range { from: end(from), to: end(to) })
+        Some(Scope::Range { from: revision_or_head(from), to: revision_or_head(to) })
     }
 
-    /// It, in words.
+    /// A description for messages.
     fn words(&self) -> &'static str {
         match self {
             Scope::Uncommitted => "uncommitted changes",
@@ -86,18 +75,21 @@ impl Scope {
     }
 }
 
-/// How much is gathered.
+fn revision_or_head(name: &str) -> String {
+    if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() }
+}
+
+/// Limits and preferences for gathering.
 #[derive(Clone, Debug)]
 pub struct GatherLimits {
-    /// Most files.
     pub files_max: usize,
-    /// Most bytes of all of them.
+    /// The maximum size of all files together.
     pub bytes_max: u64,
-    /// Most characters of files that go into prompts as a whole.
+    /// The maximum number of characters of files that go into prompts as a whole.
     pub full_chars_max: usize,
-    /// Globs of files that come first where there is not room for all.
+    /// Globs of files that take precedence if not all files fit.
     pub priority_files: Vec<String>,
-    /// Where a copy of a state that is not checked out is put; the system's folder for such things if absent.
+    /// The parent folder for a copy of a state that is not checked out; the system's temporary folder if `None`.
     pub scratch: Option<Utf8PathBuf>,
 }
 
@@ -113,119 +105,88 @@ impl Default for GatherLimits {
     }
 }
 
-/// All that a review starts from.
+/// The inputs of a review that come from the repository.
 #[derive(Debug)]
 pub struct Gathered {
-    /// What is looked at, in words and commits.
+    /// A description of the scope, for the record.
     pub scope: ScopeRecord,
-    /// The files.
     pub change: Change,
-    /// Rules of the repository, as they were before the change.
+    /// The repository's rules, as of before the change.
     pub rules: Vec<RuleFile>,
-    /// Tests that belong to the files by their names.
+    /// Tests that belong to changed files, judging by their names.
     pub related_tests: Vec<RelatedTest>,
-    /// What people should know.
     pub warnings: Vec<String>,
-    /// Where the reviewed state can be read.
+    /// A folder with the state under review.
     pub tree: Tree,
-    /// Where the state before the change is.
+    /// The state before the change.
     pub base: Base,
-    /// The repository's own configuration of reviews, and that of the project (`repertoire.toml`), as they were before
-    /// the change.
+    /// The review configuration and the project's `repertoire.toml`, as of before the change.
     pub base_files: BTreeMap<Utf8PathBuf, String>,
-    /// All that the change touches, whether it is looked at or not, with the names that files had before; in order, each
-    /// once. Outside a repository, what was found.
+    /// All paths that the change touches, reviewed or not, including old names of renamed files; sorted, without
+    /// duplicates. Outside a repository, all files that were found.
     pub touched: Vec<Utf8PathBuf>,
 }
 
-/// Why there is nothing to review.
+/// An error in gathering the scope.
 #[derive(Debug, thiserror::Error)]
 pub enum ScopeError {
-    /// git said no.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// There is no repository.
     #[error(
         "{dir} is in no git repository, and {what} can only be reviewed in one; name files or folders to have them \
          reviewed as they are"
     )]
     NoRepository {
-        /// The folder.
         dir: Utf8PathBuf,
-        /// What was asked for.
+        /// A description of the requested scope.
         what: &'static str,
     },
-    /// No file was named.
+    /// No paths are given for [`Scope::Files`].
     #[error("no file is named; name files, folders or globs to review")]
     NoPaths,
-    /// A path is elsewhere.
+    /// A path is outside of the reviewed folder.
     #[error("`{path}` is not below {top}; go there to review it")]
-    Outside {
-        /// The path.
-        path: Utf8PathBuf,
-        /// The folder that is reviewed.
-        top: Utf8PathBuf,
-    },
-    /// A path leads nowhere.
+    Outside { path: Utf8PathBuf, top: Utf8PathBuf },
+    /// A path matches no file.
     #[error("`{path}` matches no file{hint}; check the spelling, and from where the path counts")]
     NoMatch {
-        /// The path.
         path: Utf8PathBuf,
-        /// What may be the reason.
+        /// A possible cause, or empty.
         hint: &'static str,
     },
-    /// Not a glob.
     #[error("`{glob}` is not a glob: {why}")]
-    Glob {
-        /// The text.
-        glob: Utf8PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// There is no such branch.
+    Glob { glob: Utf8PathBuf, why: String },
     #[error("there is no branch, tag or commit `{name}`{}", did_you_mean(near))]
     NoSuchRevision {
-        /// What was asked for.
         name: String,
-        /// Branches that may have been meant.
+        /// Branches with similar names.
         near: Vec<String>,
     },
-    /// Two commits have no history in common.
     #[error("the two ends of `{words}` have no commit in common; {}", nothing_shared(*shallow))]
     NothingShared {
-        /// What was asked for.
+        /// A description of the range.
         words: String,
-        /// Whether there may be one that was not fetched.
+        /// True if the clone is shallow, so that the common commit may not have been fetched.
         shallow: bool,
     },
-    /// What a commit builds on was not fetched.
+    /// The clone is shallow, and the parent of a commit was not fetched.
     #[error(
         "this clone is shallow, and what commit {commit} builds on is not in it, so what it changed is not known; fetch \
          it with `git fetch --deepen=1` (`fetch-depth: 2` for actions/checkout)"
     )]
-    CutOff {
-        /// The commit.
-        commit: String,
-    },
-    /// The index has conflicts.
+    CutOff { commit: String },
+    /// The index has unresolved conflicts.
     #[error("there are conflicts that are not resolved; resolve them and stage the files first")]
     Unmerged,
-    /// A diff of git is not understood.
+    /// A diff of git could not be parsed.
     #[error("the change of `{path}`: {source}")]
     Diff {
         /// The file, or the first of several.
         path: Utf8PathBuf,
-        /// What is wrong with it.
         source: super::diff::DiffError,
     },
-    /// The disk said no.
     #[error("{path}: {source}")]
-    Io {
-        /// Where.
-        path: Utf8PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Io { path: Utf8PathBuf, source: std::io::Error },
 }
 
 fn did_you_mean(near: &[String]) -> String {
@@ -236,16 +197,15 @@ fn did_you_mean(near: &[String]) -> String {
 }
 
 fn nothing_shared(shallow: bool) -> &'static str {
-    match shallow {
-        true => {
-            "this clone is shallow: fetch more of the history with `git fetch --deepen=1` (or a larger number, or \
-             `--unshallow`; `fetch-depth: 2` or `0` for actions/checkout)"
-        }
-        false => "compare them as `a..b` instead",
+    if shallow {
+        "this clone is shallow: fetch more of the history with `git fetch --deepen=1` (or a larger number, or \
+         `--unshallow`; `fetch-depth: 2` or `0` for actions/checkout)"
+    } else {
+        "compare them as `a..b` instead"
     }
 }
 
-/// Finds out what is to be reviewed. Paths, as they count from the folder of `git`, narrow it down.
+/// Gathers the scope of a review. `paths`, relative to the folder of `git`, restrict it.
 pub async fn gather(
     git: &Git,
     scope: &Scope,
@@ -307,9 +267,10 @@ async fn in_repository(
         Base::Tree(_) => rules::touched(touched.iter().map(Utf8PathBuf::as_path)),
         Base::None => rules::without_base(top, &change),
     });
-    let tree = match ends.checked_out {
-        true => Tree::checkout(top.clone()),
-        false => Tree::export(git, &ends.to, limits.scratch.as_deref()).await?,
+    let tree = if ends.checked_out {
+        Tree::checkout(top.clone())
+    } else {
+        Tree::export(git, &ends.to, limits.scratch.as_deref()).await?
     };
     let record = ScopeRecord {
         words: say::words(scope, &ends.words, &filter),
@@ -331,14 +292,15 @@ async fn in_repository(
     })
 }
 
-/// All paths of a change, also those that files had before it.
+/// All paths of a change, including old names of renamed files.
 fn touched(changes: &[TreeChange]) -> Vec<Utf8PathBuf> {
     let names = changes.iter().flat_map(|change| [Some(&change.name), change.from.as_ref()]);
     let paths: BTreeSet<&Utf8PathBuf> = names.flatten().map(|name| &name.path).collect();
     paths.into_iter().cloned().collect()
 }
 
-/// All files of the reviewed state. Only a review of files cannot do without them.
+/// Lists all files of the state under review. If there are too many, only [`Scope::Files`] fails; other scopes just
+/// lack related tests.
 async fn listing(
     git: &Git,
     ends: &Ends,
@@ -354,7 +316,7 @@ async fn listing(
     }
 }
 
-/// Every path that was named has to be one; if nothing has changed there, that is said.
+/// Checks that every named path exists. Warns about paths without changes.
 fn check_paths(
     top: &Utf8Path,
     filter: &Filter,
@@ -385,7 +347,7 @@ fn check_paths(
     Ok(())
 }
 
-/// The files in order, each with its tier.
+/// Sorts the files and assigns their tiers.
 fn finished(
     mut files: Vec<ChangedFile>,
     mut skipped: Vec<Skipped>,

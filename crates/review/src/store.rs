@@ -1,4 +1,4 @@
-//! Reviews on disk: a folder each, below one for the workspace.
+//! Stores reviews on disk: one folder per review, below one per workspace.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::skill::Digest;
@@ -14,72 +14,43 @@ const RECORD: &str = "review.json";
 const CHANGE: &str = "change.json";
 const PLACE: &str = "workspace.json";
 
-/// The reviews of one workspace.
+/// The stored reviews of one workspace.
 #[derive(Clone, Debug)]
 pub struct Reviews {
     dir: Utf8PathBuf,
     workspace: Utf8PathBuf,
 }
 
-/// Whose folder it is.
+/// The content of `workspace.json`, which names the workspace of a folder.
 #[derive(Debug, Serialize, Deserialize)]
 struct Place {
     workspace: Utf8PathBuf,
 }
 
-/// Why a review cannot be had or kept.
+/// An error in loading or storing a review.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is none of that name.
     #[error("there is no review `{id}` of {workspace}")]
-    NotFound {
-        /// The name.
-        id: String,
-        /// The workspace.
-        workspace: Utf8PathBuf,
-    },
-    /// Several begin so.
+    NotFound { id: String, workspace: Utf8PathBuf },
+    /// Several review ids begin with the given text.
     #[error("several reviews begin with `{id}`")]
-    Ambiguous {
-        /// How they begin.
-        id: String,
-    },
-    /// There is none at all.
+    Ambiguous { id: String },
+    /// The workspace has no reviews.
     #[error("there is no review of {workspace} yet")]
-    None {
-        /// The workspace.
-        workspace: Utf8PathBuf,
-    },
-    /// It cannot be read.
+    None { workspace: Utf8PathBuf },
     #[error("{path} cannot be read: {problem}")]
-    Unreadable {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Why not.
-        problem: String,
-    },
-    /// A later version has written it.
+    Unreadable { path: Utf8PathBuf, problem: String },
+    /// The record was written by a later version.
     #[error(
         "{path} was written by a later version of Repertoire (record {version}, this one knows {VERSION})"
     )]
-    Newer {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Its version.
-        version: u32,
-    },
-    /// It cannot be written.
+    Newer { path: Utf8PathBuf, version: u32 },
     #[error("{path} cannot be written: {source}")]
-    Write {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
+    Write { path: Utf8PathBuf, source: std::io::Error },
 }
 
 impl Reviews {
-    /// The reviews of a workspace below a folder. Nothing is written yet.
+    /// Opens the reviews of a workspace below the folder `reviews`. Writes nothing.
     pub fn new(reviews: &Utf8Path, workspace: &Utf8Path) -> Self {
         let print = Digest::of(workspace.as_str().as_bytes()).to_string();
         let print = print.trim_start_matches("sha256:");
@@ -87,27 +58,23 @@ impl Reviews {
         Reviews { dir: reviews.join(name), workspace: workspace.to_owned() }
     }
 
-    /// Keeps a review with the change that it is about, and says where.
+    /// Stores a review with its change. Returns the folder.
     ///
     /// # Errors
     ///
-    /// When the disk does not take it.
+    /// Fails if the files cannot be written.
     pub fn keep(&self, review: &Review, change: &Change) -> Result<Utf8PathBuf, StoreError> {
         let dir = self.dir.join(&review.id);
-        let wrong = |path: &Utf8Path| {
-            let path = path.to_owned();
-            move |source| StoreError::Write { path, source }
-        };
-        make_private_dir(&dir).map_err(wrong(&dir))?;
+        make_private_dir(&dir).map_err(|source| StoreError::Write { path: dir.clone(), source })?;
         let place = Place { workspace: self.workspace.clone() };
         write(&self.dir.join(PLACE), &place)?;
         write(&dir.join(CHANGE), change)?;
-        // Last: what has a record is whole.
+        // Write the record last: a folder with a record is complete.
         write(&dir.join(RECORD), review)?;
         Ok(dir)
     }
 
-    /// The names of the reviews, the latest first.
+    /// The ids of the reviews, latest first.
     pub fn names(&self) -> Vec<String> {
         let Ok(entries) = fs::entries(&self.dir) else { return Vec::new() };
         let mut names: Vec<String> = entries
@@ -120,22 +87,23 @@ impl Reviews {
         names
     }
 
-    /// A review by its name or how it begins; `last` is the latest.
+    /// Loads a review by its id or the beginning of it; `last` is the latest one.
     ///
     /// # Errors
     ///
-    /// When there is none, or it cannot be read.
+    /// Fails if there is no such review, the id is ambiguous, or the record cannot be read.
     pub fn load(&self, name: &str) -> Result<Review, StoreError> {
         let id = self.find(name)?;
         let path = self.dir.join(id).join(RECORD);
         let review: Review = read(&path)?;
-        match review.version > VERSION {
-            true => Err(StoreError::Newer { path, version: review.version }),
-            false => Ok(review),
+        if review.version > VERSION {
+            Err(StoreError::Newer { path, version: review.version })
+        } else {
+            Ok(review)
         }
     }
 
-    /// The change that a review is about.
+    /// Loads the change of a review.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
-//! What people have said is meant so: in a comment beside the code, or in a file of the repository.
+//! Suppression of findings by comments in the code. The ignore file is in `file`.
 //!
-//! A comment is `rep:ignore`, `rep:ignore[security]` or `rep:ignore[hardcoded_password] -- read from a vault`, on the line
-//! or alone on the one above it; `rep:ignore-file` in the first lines of a file is about all of it. Comments that the
-//! change itself brings count as well, and are told to people. One that was there is not about a line that the change puts
-//! under it.
+//! A comment is `rep:ignore`, `rep:ignore[security]` or `rep:ignore[hardcoded_password] -- read from a vault`, at the
+//! end of the line or alone on the line above. `rep:ignore-file` in the first lines of a file applies to the whole
+//! file. Comments that the change itself adds count as well, and are reported in a warning. An older comment does not
+//! apply to a line that the change has added below it.
 
 use super::change::{Change, ChangedFile, FileStatus, LineKind, LineRange};
 use super::prints::{About, FileIndex};
@@ -13,12 +13,12 @@ mod file;
 
 pub use self::file::{Ignore, IgnoreError, IgnoreFile};
 
-/// Why a finding is not reported.
+/// The suppression of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppressed {
-    /// Where somebody said so: `src/a.rs:12`, or the entry of a file.
+    /// The place of the suppression: `src/a.rs:12`, or an entry of the ignore file.
     pub by: String,
-    /// Why, if they said so.
+    /// The reason, if one is given.
     pub reason: Option<String>,
 }
 
@@ -32,22 +32,22 @@ impl std::fmt::Display for Suppressed {
 }
 
 const MARK: &str = "rep:ignore";
-/// Most marks of a line that are looked at.
+/// Maximum number of marks per line that are considered.
 const MARKS_MAX: usize = 8;
 
-/// What begins a comment after a space, or where the line begins.
+/// Comment signs that are recognised after whitespace or at the start of a line.
 const COMMENTS: &[&str] = &["//", "/*", "#", "--", "<!--", "{-", "(*"];
-/// What begins a comment only where the line begins.
+/// Comment signs that are recognised only at the start of a line.
 const COMMENTS_AT_START: &[&str] = &["*", ";", "%", "'", "REM "];
 
-/// A comment that something is meant so.
+/// A suppression comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Comment {
     scope: CommentScope,
-    /// Categories and patterns; everything if there are none.
+    /// Categories and patterns; if empty, the comment applies to all findings.
     keys: Vec<String>,
     reason: Option<String>,
-    /// Whether there is nothing else on the line.
+    /// True if nothing but the comment is on the line.
     alone: bool,
 }
 
@@ -57,7 +57,7 @@ enum CommentScope {
     File,
 }
 
-/// Whether a comment in the code says that this is meant so.
+/// Returns the comment that suppresses a finding.
 pub fn in_code(about: &About<'_>) -> Option<Suppressed> {
     let file = about.file;
     let comment_at = |at: usize| comment_of(file.line(at)?);
@@ -67,7 +67,7 @@ pub fn in_code(about: &About<'_>) -> Option<Suppressed> {
     let beside = beside(about.lines).filter_map(|at| {
         let comment = comment_at(at)?;
         let is_above = at + 1 < about.lines.first as usize;
-        // What is alone is about the line under it, and so not about one that somebody has put there later.
+        // A comment alone on its line applies to the line below, unless only that line was added by the change.
         let was_there = || came(file, at) || !came(file, at + 1);
         let counts = comment.scope == CommentScope::Line
             && if comment.alone { was_there() } else { !is_above };
@@ -84,7 +84,7 @@ fn came(file: &FileIndex<'_>, at: usize) -> bool {
     u32::try_from(at + 1).is_ok_and(|line| file.came(line))
 }
 
-/// The places of the lines in which a comment may stand: the line above, and those of a finding that is short.
+/// The indexes of the lines that may hold a comment: the line above, and the lines of a short finding.
 fn beside(range: LineRange) -> impl Iterator<Item = usize> {
     let first = range.first.max(1) as usize;
     let short = range.last.saturating_sub(range.first) < REVIEW_SUPPRESSION_LINES_MAX;
@@ -92,7 +92,7 @@ fn beside(range: LineRange) -> impl Iterator<Item = usize> {
     (first.saturating_sub(2)..last.max(first)).filter(move |at| *at + 2 >= first)
 }
 
-/// What to say if the change itself says that something is meant so.
+/// Returns a warning about suppressions that the change adds.
 pub fn added_by_change(change: &Change) -> Option<String> {
     let new = change.files.iter().filter(|file| file.status != FileStatus::Whole);
     let places: Vec<String> = new.flat_map(added_in).collect();
@@ -125,13 +125,13 @@ impl Comment {
     }
 }
 
-/// The comment of a line, if it has one that can be understood.
+/// Parses the suppression comment of a line.
 fn comment_of(line: &str) -> Option<Comment> {
     let marks = marks(line);
     marks.into_iter().find_map(|(begin, at)| comment_with(line, begin, at))
 }
 
-/// The comment that begins at a place and has its mark at another.
+/// Parses the comment that starts at `begin` and has its mark at `at`.
 fn comment_with(line: &str, begin: usize, at: usize) -> Option<Comment> {
     let rest = &line[at + MARK.len()..];
     let (scope, rest) = match rest.strip_prefix("-file") {
@@ -143,7 +143,7 @@ fn comment_with(line: &str, begin: usize, at: usize) -> Option<Comment> {
             let (list, rest) = list.split_once(']')?;
             let keys = list.split(',').map(str::trim).filter(|key| !key.is_empty());
             let keys: Vec<String> = keys.map(str::to_owned).collect();
-            // An empty list is about nothing.
+            // `rep:ignore[]` is not valid.
             (!keys.is_empty()).then_some((keys, rest))?
         }
         None => match bare_key(rest) {
@@ -160,7 +160,7 @@ fn comment_with(line: &str, begin: usize, at: usize) -> Option<Comment> {
     Some(Comment { scope, keys, reason: reason_of(rest), alone })
 }
 
-/// A key without brackets: a word after a space, and nothing else but a reason. Who writes that does not mean everything.
+/// Parses a key without brackets: a single word, followed by nothing but a reason. It must not suppress everything.
 fn bare_key(rest: &str) -> Option<(&str, &str)> {
     let word = rest.strip_prefix([' ', '\t'])?.trim_start();
     let in_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -170,7 +170,7 @@ fn bare_key(rest: &str) -> Option<(&str, &str)> {
     (key.starts_with(|c: char| c.is_ascii_alphanumeric()) && is_last).then_some((key, rest))
 }
 
-/// Where marks stand in a line, each with where its comment begins. Neither that nor the mark is in a text in quotes.
+/// Finds the marks of a line that are in a comment and not in quotes. Returns the offsets of each comment and mark.
 fn marks(line: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     if !line.contains(MARK) {
@@ -179,7 +179,7 @@ fn marks(line: &str) -> Vec<(usize, usize)> {
     let indent = line.len() - line.trim_start().len();
     let at_start = COMMENTS_AT_START.iter().any(|sign| line[indent..].starts_with(sign));
     let mut begin = at_start.then_some(indent);
-    // An apostrophe that no other follows is no quote.
+    // An apostrophe without a second one does not open a quote.
     let last_apostrophe = line.rfind('\'').unwrap_or_default();
     let (mut open, mut escaped, mut before) = (None, false, ' ');
     for (at, letter) in line.char_indices() {
@@ -215,7 +215,7 @@ fn reason_of(rest: &str) -> Option<String> {
     (!reason.is_empty()).then(|| reason.to_owned())
 }
 
-/// A text without what ends a comment.
+/// Removes the end sign of a comment.
 fn without_end(text: &str) -> &str {
     let mut text = text.trim();
     for end in ["*/", "-->", "-}", "*)"] {

@@ -1,10 +1,11 @@
-//! Which function a line is in, as far as its text shows: enough to see that two findings are about the same one.
+//! Guesses which function a line belongs to, from indentation and common definition syntax. Accurate enough to tell
+//! whether two findings are about the same function.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Lines that are looked at upwards.
+/// Maximum number of lines that are searched upwards.
 const LINES_MAX: usize = 2_000;
 
 static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
@@ -19,11 +20,11 @@ static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the expression is a constant")
 });
 
-/// Words before a bracket that define nothing.
+/// Keywords that the expression would take for the name of a function.
 const NOT_NAMES: &[&str] =
     &["if", "for", "while", "switch", "match", "catch", "return", "else", "loop", "with", "do"];
 
-/// The name of the innermost definition that a line, counted from 1, is in.
+/// Returns the name of the innermost definition around a line, counted from 1.
 pub fn enclosing(text: &str, line: u32) -> Option<String> {
     let lines: Vec<&str> = text.lines().take(line as usize).collect();
     let own = lines.last().filter(|_| lines.len() == line as usize)?;

@@ -1,4 +1,4 @@
-//! What findings of two categories mean together.
+//! The synthesis phase: insights from findings of two categories together.
 
 use camino::Utf8PathBuf;
 use crate::extract::Severity;
@@ -11,42 +11,47 @@ use super::lineup::{Lineup, Pair};
 use super::record::{LeftOut, Why};
 use crate::limits::{REVIEW_ANSWER_FINDINGS_MAX, REVIEW_TEXT_CHARS_MAX, REVIEW_TITLE_CHARS_MAX};
 
-/// Something that two findings mean together, before anybody has looked at it a second time.
+/// An insight that an agent proposed, before validation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thought {
-    /// Its name: `I1`.
+    /// The id within the review: `I1`.
     pub id: String,
-    /// In a few words.
     pub title: String,
-    /// The categories.
+    /// The keys of the two categories.
     pub categories: [String; 2],
-    /// What it means.
+    /// The explanation of how the findings act together.
     pub insight: String,
-    /// How bad it is.
     pub severity: Severity,
-    /// Where it shows most.
+    /// The file of the worst related finding.
     pub file: Utf8PathBuf,
-    /// The line.
+    /// The first line of the worst related finding.
     pub line: u32,
-    /// The findings behind it.
+    /// The ids of the findings that it is based on.
     pub related: Vec<String>,
 }
 
-/// The question for a pair, with those that skills add.
+/// The questions for a pair, including those that skills add.
 pub fn questions(lineup: &Lineup, pair: &Pair, skills: &[Resolved]) -> Vec<String> {
-    let category_of = |name: &str| {
-        let skill = skills.iter().find(|resolved| resolved.skill.name == name)?;
-        let agent = skill.skill.primary_agent.as_deref()?;
-        lineup.agents.iter().find(|known| known.name == agent).map(|agent| &agent.category)
-    };
     let added = lineup.synthesis.skill_questions.iter();
     let added = added.filter(|added| {
-        category_of(&added.skill).is_some_and(|category| pair.categories.contains(category))
+        category_of_skill(lineup, skills, &added.skill)
+            .is_some_and(|category| pair.categories.contains(category))
     });
     [pair.question.clone()].into_iter().chain(added.map(|added| added.question.clone())).collect()
 }
 
-/// The JSON Schema of an answer. Ids are any text: one that does not exist must not cost the others.
+/// The category of a skill's primary agent.
+fn category_of_skill<'a>(
+    lineup: &'a Lineup,
+    skills: &[Resolved],
+    name: &str,
+) -> Option<&'a String> {
+    let skill = skills.iter().find(|resolved| resolved.skill.name == name)?;
+    let agent = skill.skill.primary_agent.as_deref()?;
+    lineup.agent(agent).map(|agent| &agent.category)
+}
+
+/// The JSON Schema of an answer. Finding ids are plain strings, so that one unknown id does not invalidate the answer.
 pub fn schema() -> Value {
     json!({
         "type": "object",
@@ -71,8 +76,8 @@ pub fn schema() -> Value {
     })
 }
 
-/// Reads an answer: an insight needs findings of both categories, and those it names must exist. `next` is the number of the
-/// next one. `None` if the answer is no list of insights.
+/// Reads an answer. An insight must name existing findings, at least one of each category. `next` is the number for the
+/// id of the first accepted insight. Returns `None` if the answer has no list of insights.
 pub fn admit(
     answer: &Value,
     pair: &Pair,

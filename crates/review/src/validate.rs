@@ -1,4 +1,4 @@
-//! Second opinions: which findings need one, in which batches, and what follows from the answer.
+//! The validation phase: which findings need a validator, how they are batched, and how a verdict changes them.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,24 @@ use super::lineup::{Lineup, ModelTier};
 use super::record::{Depth, Validation};
 use crate::limits::{REVIEW_BATCH_FINDINGS_MAX, REVIEW_TEXT_CHARS_MAX};
 
-/// Findings of one file, for one kind of model.
+/// Findings of one file, for one model tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// The file; for insights, which are about several, their own word.
+    /// The path of the file, or `insights`.
     pub about: String,
-    /// The kind of model.
     pub tier: ModelTier,
-    /// What is asked about, by id.
+    /// The ids of the findings or insights.
     pub ids: Vec<String>,
 }
 
 impl Batch {
-    /// What it is called in the record.
+    /// The name in the record.
     pub fn name(&self) -> String {
         format!("validator ({}, {})", self.about, self.tier.as_str())
     }
 }
 
-/// Whether a finding of this severity is looked at a second time.
+/// Returns true if findings of this severity need a validator.
 pub fn is_due(severity: Severity, depth: Depth, lineup: &Lineup) -> bool {
     match (depth, lineup.validation.quick_from) {
         (Depth::Quick, Some(from)) => severity >= from,
@@ -37,26 +36,26 @@ pub fn is_due(severity: Severity, depth: Depth, lineup: &Lineup) -> bool {
     }
 }
 
-/// The batches: by file, then by the kind of model that the category asks for.
+/// Groups findings by file and by the model tier of their category.
 pub fn batches<'a>(findings: impl IntoIterator<Item = &'a Finding>, lineup: &Lineup) -> Vec<Batch> {
-    let tier_of = |finding: &Finding| {
-        let agent = lineup.agents.iter().find(|agent| agent.category == finding.category);
-        agent.map_or(ModelTier::Strong, |agent| agent.validator)
-    };
     let mut groups: BTreeMap<(String, ModelTier), Vec<String>> = BTreeMap::new();
     for finding in findings {
-        let key = (finding.file.to_string(), tier_of(finding));
+        let key = (finding.file.to_string(), validator_tier(finding, lineup));
         groups.entry(key).or_default().push(finding.id.clone());
     }
-    let split = |((about, tier), ids): ((String, ModelTier), Vec<String>)| {
-        let chunks: Vec<Vec<String>> =
-            ids.chunks(REVIEW_BATCH_FINDINGS_MAX).map(<[String]>::to_vec).collect();
-        chunks.into_iter().map(move |ids| Batch { about: about.clone(), tier, ids })
-    };
-    groups.into_iter().flat_map(split).collect()
+    groups.into_iter().flat_map(|((about, tier), ids)| split_group(&about, tier, &ids)).collect()
 }
 
-/// The JSON Schema of an answer. Ids are any text: one that does not exist must not cost the others their verdict.
+fn split_group(about: &str, tier: ModelTier, ids: &[String]) -> Vec<Batch> {
+    let chunks = ids.chunks(REVIEW_BATCH_FINDINGS_MAX);
+    chunks.map(|ids| Batch { about: about.to_owned(), tier, ids: ids.to_vec() }).collect()
+}
+
+fn validator_tier(finding: &Finding, lineup: &Lineup) -> ModelTier {
+    lineup.of_category(&finding.category).map_or(ModelTier::Strong, |agent| agent.validator)
+}
+
+/// The JSON Schema of an answer. Ids are plain strings, so that one unknown id does not invalidate the other verdicts.
 pub fn schema() -> Value {
     json!({
         "type": "object",
@@ -85,19 +84,17 @@ pub fn schema() -> Value {
     })
 }
 
-/// What a validator said of one finding.
+/// A validator's verdict on one finding, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is right.
     Valid(String),
-    /// It is wrong.
     Invalid(String),
-    /// It is right, and less bad.
+    /// The finding is right, but its severity is too high.
     Downgrade(Severity, String),
 }
 
-/// The verdicts of an answer, by id. Those that make no sense are not among them; of several, the last word that keeps the
-/// finding does not count against one that drops it.
+/// Reads the verdicts of an answer, by id. Malformed verdicts and unknown ids are ignored. If there are several
+/// verdicts on a finding, `INVALID` wins, or else the last one. Returns `None` if the answer has no list of verdicts.
 pub fn read(answer: &Value, ids: &[String]) -> Option<BTreeMap<String, Verdict>> {
     let said = answer.get("verdicts")?.as_array()?;
     let mut out: BTreeMap<String, Verdict> = BTreeMap::new();
@@ -125,7 +122,7 @@ fn one(raw: &Value) -> Option<Verdict> {
     }
 }
 
-/// What becomes of a finding: its severity and why it is believed, or why it is not.
+/// Applies a verdict. Returns the resulting severity and validation, or the reason why the finding is rejected.
 pub fn settle(
     severity: Severity,
     verdict: Option<&Verdict>,
@@ -135,7 +132,7 @@ pub fn settle(
             Ok((severity, Validation::Valid { reason: reason.clone() }))
         }
         Some(Verdict::Invalid(reason)) => Err(reason.clone()),
-        // A validator makes nothing worse.
+        // A validator cannot raise the severity.
         Some(Verdict::Downgrade(to, reason)) if *to < severity => {
             Ok((*to, Validation::Downgraded { from: severity, reason: reason.clone() }))
         }

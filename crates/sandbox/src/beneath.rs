@@ -1,5 +1,5 @@
-//! The paths of tools: beneath the work folder or a folder that may be read, never through a link that leaves it, and
-//! never at what is protected or secret.
+//! Resolves the paths of tools: beneath the work folder or a readable folder, never through a symlink that leaves it,
+//! and never to a protected or secret file.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{Folder, Found, Place as Target, PlaceError, ReadError};
@@ -7,71 +7,46 @@ use repertoire_text::fs::{Folder, Found, Place as Target, PlaceError, ReadError}
 use crate::protected;
 use crate::workplace::Workplace;
 
-/// Why a path is not used.
+/// The reason why a path is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
-    /// Nothing was given, or a NUL byte.
+    /// The path is empty or has a NUL byte.
     #[error("the path is empty or has a NUL byte; give a path beneath the work folder")]
     Malformed,
-    /// It is elsewhere.
     #[error("`{path}` is outside of the work folder {dir}; use a path beneath it")]
-    Outside {
-        /// The path.
-        path: String,
-        /// The folder.
-        dir: Utf8PathBuf,
-    },
-    /// There is nothing.
+    Outside { path: String, dir: Utf8PathBuf },
     #[error("there is no `{path}`; `list` and `glob` show what there is")]
-    NotFound {
-        /// The path.
-        path: String,
-    },
-    /// It is not for tools to change.
+    NotFound { path: String },
+    /// Tools may not change this path.
     #[error("`{path}` is protected: tools do not change it (a person can)")]
-    Protected {
-        /// The path.
-        path: String,
-    },
-    /// It holds keys or passwords.
+    Protected { path: String },
+    /// The file's name suggests that it holds keys or passwords.
     #[error(
         "`{path}` holds keys or passwords, to judge by its name, and tools do not touch it; ask the user for what you need"
     )]
-    Secret {
-        /// The path.
-        path: String,
-    },
-    /// A link whose target is not there.
+    Secret { path: String },
+    /// A symlink whose target does not exist.
     #[error("`{path}` is a symbolic link to nothing; remove it first or use another path")]
-    Dangling {
-        /// The path.
-        path: String,
-    },
-    /// The operating system said no.
+    Dangling { path: String },
     #[error("`{path}`: {source}")]
-    Io {
-        /// The path.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
+    Io { path: String, source: std::io::Error },
 }
 
-/// A file or folder that may be read, open.
+/// An open file or folder that may be read.
 #[derive(Debug)]
 pub struct Place {
-    /// The folder that it is beneath, without links.
+    /// The folder that contains it, with symlinks resolved.
     root: Utf8PathBuf,
     found: Found,
 }
 
 impl Place {
-    /// The place beneath the root, without links; `.` for the root itself.
+    /// The path relative to the root, with symlinks resolved; `.` for the root itself.
     pub fn relative(&self) -> &Utf8Path {
         self.found.relative()
     }
 
-    /// The whole path, without links.
+    /// The whole path, with symlinks resolved.
     pub fn path(&self) -> Utf8PathBuf {
         match self.relative() {
             relative if relative == "." => self.root.clone(),
@@ -79,7 +54,6 @@ impl Place {
         }
     }
 
-    /// Whether it is a folder.
     pub fn is_folder(&self) -> bool {
         self.found.is_folder()
     }
@@ -89,31 +63,31 @@ impl Place {
         self.found.bytes()
     }
 
-    /// The folder, for reading what is in it.
+    /// Returns the folder, to read its entries.
     ///
     /// # Errors
     ///
-    /// When it is a file.
+    /// If it is a file.
     pub fn folder(&self) -> std::io::Result<Folder> {
         self.found.to_folder(self.path())
     }
 
-    /// Reads it, at most `bytes_max` bytes.
+    /// Reads at most `bytes_max` bytes.
     ///
     /// # Errors
     ///
-    /// When it is larger or no regular file.
+    /// If it is larger, or not a regular file.
     pub fn read(&self, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
         self.found.read_bytes(bytes_max)
     }
 }
 
-/// Opens a path that a tool wants to read: a file or a folder in the work folder, in a folder that may be read, or in
-/// the folder of spilled output. Links are followed as long as they lead into one of them.
+/// Opens a path for reading: a file or folder in the work folder, in a readable folder, or in the folder of spilled
+/// output. Symlinks are followed as long as they lead into one of these.
 ///
 /// # Errors
 ///
-/// When it is elsewhere or not there, or its name says that it is secret.
+/// If the path is elsewhere, does not exist, or its name suggests that it is secret.
 pub fn readable(workplace: &Workplace, path: &str) -> Result<Place, PathError> {
     let lexical = lexical(workplace, path)?;
     let mut roots = vec![workplace.dir.clone()];
@@ -129,6 +103,7 @@ pub fn readable(workplace: &Workplace, path: &str) -> Result<Place, PathError> {
         };
         let folder = Folder::open(&root).map_err(|error| io_error(path, error))?;
         let found = match folder.find(&relative) {
+            // A link that leaves one root may lead into another readable one.
             Err(PlaceError::LinkLeaves { to: Some(to), .. }) => {
                 wanted = Utf8PathBuf::from(normalised(to.as_str()));
                 continue;
@@ -145,32 +120,34 @@ pub fn readable(workplace: &Workplace, path: &str) -> Result<Place, PathError> {
     Err(outside(workplace, path))
 }
 
-/// The maximum number of times that links lead from one folder that may be read into another.
+/// The maximum number of times that symlinks may lead from one readable folder into another.
 const ROOTS_CROSSED_MAX: usize = 4;
 
-/// The folder that an absolute path is in, and the path beneath it.
+/// Finds the root that contains an absolute path, and the path relative to it.
 fn root_of(roots: &[Utf8PathBuf], path: &Utf8Path) -> Option<(Utf8PathBuf, Utf8PathBuf)> {
-    let beneath = |root: &Utf8Path| {
-        let inner = path.strip_prefix(root).ok()?;
-        Some(if inner == "" { Utf8PathBuf::from(".") } else { inner.to_owned() })
-    };
-    let named = roots.iter().find_map(|root| Some((root.clone(), beneath(root)?)));
-    // A folder may be named by a path with links; most are not, and need no look at the disk.
+    let named = roots.iter().find_map(|root| Some((root.clone(), relative_to(root, path)?)));
+    // Fall back to resolving the roots, which may contain symlinks. This is rare, and needs the disk.
     named.or_else(|| {
         roots.iter().find_map(|root| {
             let real = root.canonicalize_utf8().ok()?;
-            let inner = beneath(&real)?;
+            let inner = relative_to(&real, path)?;
             Some((root.clone(), inner))
         })
     })
 }
 
-/// Resolves a path that a tool wants to write: a file beneath the work folder that need not exist yet. What comes back
-/// holds a handle of its folder, and is written without resolving the path again.
+/// The path relative to a root, `.` for the root itself; `None` if it is outside.
+fn relative_to(root: &Utf8Path, path: &Utf8Path) -> Option<Utf8PathBuf> {
+    let inner = path.strip_prefix(root).ok()?;
+    Some(if inner == "" { Utf8PathBuf::from(".") } else { inner.to_owned() })
+}
+
+/// Resolves a path for writing: a file beneath the work folder that need not exist yet. The result holds a handle of
+/// its parent folder, so it is written without resolving the path again.
 ///
 /// # Errors
 ///
-/// When it is outside of the work folder, protected or secret.
+/// If the path is outside the work folder, protected or secret.
 pub fn writable(workplace: &Workplace, path: &str) -> Result<Target, PathError> {
     let lexical = lexical(workplace, path)?;
     let Some((_, relative)) = root_of(std::slice::from_ref(&workplace.dir), &lexical) else {
@@ -183,28 +160,25 @@ pub fn writable(workplace: &Workplace, path: &str) -> Result<Target, PathError> 
     }
     let root = folder.real_path().map_err(|error| io_error(path, error))?;
     let real = root.join(place.relative());
+    // Both the given path and the resolved one may be protected.
     if is_protected(workplace, &root, &lexical) || is_protected(workplace, &root, &real) {
         return Err(PathError::Protected { path: path.to_owned() });
     }
-    // A new one may be made from its example; an existing one would be lost.
+    // A secret file may be created, for instance from its example, but an existing one must not be overwritten.
     if (is_secret(&lexical) || is_secret(&real)) && place.existing().is_some() {
         return Err(PathError::Secret { path: path.to_owned() });
     }
     Ok(place)
 }
 
-/// A path as the model should see it: relative to the work folder if it is there.
+/// Formats a path for the model: relative to the work folder, if it is inside.
 pub fn shown(workplace: &Workplace, path: &Utf8Path) -> String {
-    let within = |root: &Utf8Path| {
-        let relative = path.strip_prefix(root).ok()?;
-        Some(if relative == "" { ".".to_owned() } else { relative.to_string() })
-    };
-    within(&workplace.dir)
-        .or_else(|| within(&workplace.dir.canonicalize_utf8().ok()?))
-        .unwrap_or_else(|| path.to_string())
+    relative_to(&workplace.dir, path)
+        .or_else(|| relative_to(&workplace.dir.canonicalize_utf8().ok()?, path))
+        .map_or_else(|| path.to_string(), Utf8PathBuf::into_string)
 }
 
-/// A path without `.` and `..`, as far as that can be said without the disk.
+/// Removes `.` and `..` from a path lexically, without looking at the disk.
 pub fn normalised(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     let absolute = path.starts_with('/');
@@ -225,7 +199,7 @@ pub fn normalised(path: &str) -> String {
     }
 }
 
-/// Whether a file holds keys or passwords, by its name.
+/// Returns true if a file's name suggests that it holds keys or passwords.
 pub fn is_secret(path: &Utf8Path) -> bool {
     let lower = path.as_str().to_ascii_lowercase();
     let name = lower.rsplit('/').next().unwrap_or("");
@@ -240,7 +214,8 @@ pub fn is_secret(path: &Utf8Path) -> bool {
         || SECRET_FOLDERS.iter().any(|folder| lower.contains(folder) && !name.ends_with(".pub"))
 }
 
-/// Where checkouts keep the token that they were made with: of a repository, its worktrees and its submodules.
+/// Returns true for git configuration, in which checkouts may store the token that they were made with: that of a
+/// repository, its worktrees and its submodules.
 fn is_git_configuration(lower: &str, name: &str) -> bool {
     let in_git = lower.split('/').rev().skip(1).any(|folder| folder.ends_with(".git"));
     in_git && matches!(name, "config" | "config.worktree")
@@ -284,7 +259,7 @@ fn lexical(workplace: &Workplace, path: &str) -> Result<Utf8PathBuf, PathError> 
     Ok(Utf8PathBuf::from(normalised(workplace.dir.join(path).as_str())))
 }
 
-/// Whether tools may not change a path. Names are compared as the most tolerant file systems compare them.
+/// Returns true if tools may not change a path. Names are compared as leniently as on the most lenient file systems.
 fn is_protected(workplace: &Workplace, root: &Utf8Path, path: &Utf8Path) -> bool {
     let wanted = folded(path);
     let relative = wanted.strip_prefix(folded(&workplace.dir));
@@ -299,8 +274,8 @@ fn is_protected(workplace: &Workplace, root: &Utf8Path, path: &Utf8Path) -> bool
         })
 }
 
-/// A path as file systems that ignore case see it. Those of macOS also ignore some invisible characters, and take
-/// letters for the same that only full case folding makes the same, such as `ſ` and `s`.
+/// Folds a path as case-insensitive file systems do. Those of macOS also ignore some invisible characters, and use full
+/// case folding, which makes letters such as `ſ` and `s` equal.
 fn folded(path: &Utf8Path) -> Utf8PathBuf {
     let visible = path.as_str().chars().filter(|c| {
         !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')

@@ -1,11 +1,13 @@
-//! What keeps programs in their place: probed once, and a lack of it is told, never silent.
+//! The sandbox: confines the programs that tools start. The machine is probed once, and missing protection is always
+//! reported.
 //!
-//! A program is confined by starting something else in its stead: a helper that puts up the walls and then becomes the
-//! program, or `bwrap`. The walls stand in the kernel; nothing here reads commands and guesses what they do. A wall
-//! that was found at the probe and cannot be put up later means that the program does not start.
+//! A program is confined by starting something else in its place: our helper, which sets up the sandbox and then
+//! executes the program, or `bwrap`. The kernel enforces the limits; this module never parses commands to guess what
+//! they do. A sandbox layer that worked during the probe but fails later prevents the program from starting.
 //!
-//! The helper stays as the supervisor of the program: it ends every descendant with it, and the whole tree when it uses
-//! more memory, processes or disk space than the workplace allows. The processor is not limited; commands have time limits.
+//! The helper stays alive as the program's supervisor. It kills every descendant when the program ends, and the whole
+//! tree when it exceeds the memory, process or disk limits of the workplace. CPU use is not limited; commands have
+//! timeouts instead.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,29 +39,28 @@ pub use self::guarantee::{Guarantee, UnknownGuarantee};
 pub use self::guard::{Change, Guard, Outcome};
 pub use self::probed::Probed;
 
-/// What keeps programs in their place. Cheap to clone.
+/// The mechanism that confines programs. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sandbox {
-    /// Nothing does, because nobody asked for it.
+    /// The sandbox is switched off.
     #[default]
     None,
-    /// Nothing does, because the machine has nothing.
+    /// The machine supports no sandbox.
     Unavailable {
-        /// Why, for the user.
+        /// The reason, as shown to the user.
         reason: Arc<str>,
     },
-    /// Our helper does.
+    /// Confined by our helper, with Landlock.
     Landlock(Arc<Landlock>),
-    /// `bwrap` does.
     Bubblewrap(Arc<Bubblewrap>),
 }
 
-/// Our helper, and what the kernel lets it do.
+/// Confinement by our helper, with the features that the kernel supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Landlock {
     helper: Vec<String>,
     walls: Walls,
-    /// The version of Landlock.
+    /// The Landlock ABI version.
     abi: u32,
     /// The guarantees that held when the probe tried to break them.
     guarantees: BTreeSet<Guarantee>,
@@ -67,7 +68,8 @@ pub struct Landlock {
     notes: Vec<String>,
 }
 
-/// The program `bwrap`, with our helper before it for folders and open files, and inside it for system calls.
+/// Confinement by `bwrap`. Our helper runs before it to prepare folders and close inherited files, and inside it to
+/// install the system call filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bubblewrap {
     program: String,
@@ -76,35 +78,34 @@ pub struct Bubblewrap {
     notes: Vec<String>,
 }
 
-/// Whether programs may reach the network.
+/// Network access of confined programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Network {
-    /// They may not.
     #[default]
     Off,
-    /// They may, the machine's own services included.
+    /// Full access, including services on the machine itself.
     On,
 }
 
 impl Sandbox {
-    /// Finds the best that this machine allows, by trying it. `helper` is a program and its first arguments that end
-    /// in [`helper_main`]; the program has to be an absolute path. Takes some milliseconds; keep the answer.
+    /// Finds the strongest sandbox that works on this machine, by trying it. `helper` is a program (an absolute path)
+    /// and the leading arguments with which it calls [`helper_main`]. Takes a few milliseconds; keep the result.
     pub fn probe(helper: &[String]) -> Sandbox {
         probe::best(helper)
     }
 
-    /// Every kind that works on this machine, the best first.
+    /// Returns every kind of sandbox that works on this machine, strongest first.
     pub fn probe_all(helper: &[String]) -> Vec<Sandbox> {
         probe::all(helper)
     }
 
-    /// The same program, confined. Without a sandbox it is only [`supervised`].
+    /// Rewrites a spawn so that its program runs confined. Without a sandbox the program is only [`supervised`].
     ///
-    /// Readable tool chains come from the environment of the workplace. Variables that `spawn` adds reach the program and
-    /// make nothing else readable.
+    /// The workplace's environment determines which tool chains are readable. Variables added by `spawn` reach the
+    /// program but do not make further paths readable.
     ///
-    /// The exit code of a program that a signal ended is 128 and the number of the signal, as in a shell; that of one
-    /// that could not be started is 127, and the reason is on standard error.
+    /// If a signal kills the program, the exit code is 128 plus the signal number, as in a shell. If the program cannot
+    /// be started, the exit code is 126 or 127 and the reason is on standard error.
     #[must_use]
     pub fn confine(&self, spawn: Spawn, workplace: &Workplace, network: Network) -> Spawn {
         match self {
@@ -128,12 +129,12 @@ impl Sandbox {
         }
     }
 
-    /// Whether anything keeps programs in their place.
+    /// Returns true if programs are confined at all.
     pub fn is_enforced(&self) -> bool {
         matches!(self, Sandbox::Landlock(_) | Sandbox::Bubblewrap(_))
     }
 
-    /// The guarantees that hold here, found out by trying to break them from inside.
+    /// The guarantees that hold here, established by trying to break them from inside.
     pub fn guarantees(&self) -> BTreeSet<Guarantee> {
         match self {
             Sandbox::None | Sandbox::Unavailable { .. } => BTreeSet::new(),
@@ -142,12 +143,12 @@ impl Sandbox {
         }
     }
 
-    /// Whether protected paths are read-only to programs, rather than put back afterwards.
+    /// Returns true if protected paths are mounted read-only, rather than restored after each program.
     pub fn protects_paths(&self) -> bool {
         self.guarantees().contains(&Guarantee::ProtectedPathsReadOnly)
     }
 
-    /// One line for people: what is enforced.
+    /// Describes in one line what is enforced.
     pub fn describe(&self) -> String {
         match self {
             Sandbox::None => "no sandbox: it is switched off".to_owned(),
@@ -163,7 +164,7 @@ impl Sandbox {
         }
     }
 
-    /// What is not enforced and could be, each with what to do about it. Empty when nothing is missing.
+    /// Lists the protections that are missing, each with a remedy. Empty if nothing is missing.
     pub fn degradations(&self) -> Vec<String> {
         match self {
             Sandbox::None => vec![
@@ -188,23 +189,24 @@ fn lacks(guarantees: &BTreeSet<Guarantee>, notes: &[String]) -> Vec<String> {
     notes.iter().cloned().chain(missing).collect()
 }
 
-/// Reads the policy from its environment and `-- PROGRAM ARGS…` from its arguments, puts up the walls and becomes the
-/// program. Call it from a process with one thread,
-/// before any runtime starts: Landlock binds the thread that asks for it.
+/// Entry point of the helper. Reads the policy from the environment and `-- PROGRAM ARGS…` from `args`, sets up the
+/// sandbox and executes the program. Call it from a single-threaded process before any runtime starts: Landlock
+/// restricts only the calling thread.
 #[cfg(target_os = "linux")]
 pub fn helper_main(args: &[String]) -> std::process::ExitCode {
     helper::main(args)
 }
 
-/// There is no helper for this system.
+/// Fails: there is no helper for this system.
 #[cfg(not(target_os = "linux"))]
-#[expect(clippy::print_stderr, reason = "the helper has nobody else to tell")]
+#[expect(clippy::print_stderr, reason = "standard error is the helper's only channel")]
 pub fn helper_main(_args: &[String]) -> std::process::ExitCode {
     eprintln!("sandbox: this system has no Landlock");
     std::process::ExitCode::from(126)
 }
 
-/// The program's variables travel in the policy: the helper starts with that one variable and no other.
+/// Replaces the program with the helper. The program's environment travels inside the policy; the helper itself starts
+/// with that single variable.
 fn rewritten(spawn: Spawn, words: Vec<String>, policy: &Policy) -> Spawn {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();

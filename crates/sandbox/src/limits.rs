@@ -4,22 +4,23 @@ use std::time::Duration;
 
 use crate::process::UsageLimits;
 
-/// Caps on tools.
+/// Limits on tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolLimits {
-    /// Most characters of an answer that the model reads; the rest is in a file.
+    /// The maximum number of characters of a result in the conversation; the full result goes to a
+    /// file.
     pub output_chars_max: usize,
-    /// Most bytes that are kept in that file.
+    /// The maximum size of that file.
     pub spill_bytes_max: u64,
-    /// Largest file that is read.
+    /// The maximum size of a file that tools read.
     pub file_bytes_max: u64,
-    /// How long a command may take.
+    /// The default timeout of a command.
     pub timeout: Duration,
-    /// The longest time that a call may ask for.
+    /// The maximum timeout that a call may request.
     pub timeout_max: Duration,
-    /// How long a command has to end after it was asked to.
+    /// The time that a command has to exit after a termination request.
     pub grace: Duration,
-    /// Limits on a command and everything that it starts together.
+    /// Limits on a command and all its descendants together.
     pub usage: UsageLimits,
 }
 
@@ -37,38 +38,43 @@ impl Default for ToolLimits {
     }
 }
 
-/// The longest line of a process's output that is held; a longer one comes in pieces.
+/// The maximum length of a line of a process's output; longer lines are delivered in pieces.
 pub const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How much of a process's output is read at once.
+/// The buffer size for reading a process's output.
 pub const PIPE_CHUNK_BYTES: usize = 64 * 1024;
 
-/// How much of what a probed sandbox says is read.
+/// The maximum output of a sandbox probe.
 pub const PROBE_OUTPUT_BYTES_MAX: usize = 8 * 1024;
 
-/// Most protected files whose contents are remembered while a program runs.
+/// The maximum number of protected files whose contents are saved while a program runs.
 pub const GUARDED_FILES_MAX: usize = 4096;
 
-/// Most bytes of protected files that are remembered while a program runs.
+/// The maximum total size of protected files saved while a program runs.
 pub const GUARDED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Most folders below a work folder that are searched for protected paths, the nearest first.
+/// The maximum number of folders below a working folder that are searched for protected paths,
+/// nearest first.
 pub const SEARCHED_FOLDERS_MAX: usize = 20_000;
 
-/// Most nested protected paths and Unix sockets that a search finds before it ends.
+/// The maximum number of nested protected paths and Unix sockets before a search ends.
 pub const NESTED_FOUND_MAX: usize = 4_096;
 
-/// Most nested protected paths that are mounted read-only for a command. The contents of others are compared and restored.
+/// The maximum number of nested protected paths that are mounted read-only for a command. The
+/// contents of others are compared and restored.
 pub const NESTED_MOUNTED_MAX: usize = 512;
 
-/// Most bytes of nested protected paths that are mounted read-only: the policy of a command has to fit into a variable.
+/// The maximum total length of nested protected paths mounted read-only: a command's policy must
+/// fit into an environment variable.
 pub const NESTED_MOUNTED_BYTES_MAX: usize = 48 * 1024;
 
-/// Largest configuration of a new nested repository that is looked at; a larger one is moved aside.
+/// The maximum size of a new nested repository's configuration for it to be inspected; larger ones
+/// are moved aside.
 pub const NESTED_CONFIG_BYTES_MAX: u64 = 64 * 1024;
 
-/// Most linked worktrees of a repository whose pointers are mounted read-only for a command.
+/// The maximum number of linked worktrees of a repository whose pointers are mounted read-only for
+/// a command.
 pub const WORKTREES_MOUNTED_MAX: usize = 128;
 
-/// How long programs have to end after they were asked to.
+/// Time between SIGTERM and SIGKILL for programs that the engine runs.
 pub const PROGRAM_GRACE: Duration = Duration::from_secs(5);

@@ -1,9 +1,9 @@
-//! Child processes under supervision: input closed, a process group of their own, output drained while they run and
-//! kept within bounds, time limits, everything that they started killed and reaped, and the exit reported.
+//! Supervised child processes: standard input closed, a process group of their own, output drained concurrently into
+//! bounded buffers, timeouts, and all descendants killed and reaped.
 //!
-//! A program in the [sandbox](crate::confinement) and one that was [`supervised`] runs beneath a supervisor, which ends every
-//! descendant, also one that has left its process group (`setsid`). Without a supervisor only the process group is ended,
-//! and a process that left it no longer delays the caller after the grace time.
+//! A program in the [sandbox](crate::confinement), or one that is [`supervised`], runs beneath a supervisor process. It
+//! kills every descendant, including those that left the process group (`setsid`). Without a supervisor only the
+//! process group is killed, and a process that left it delays the caller at most for the grace time.
 
 use std::io;
 use std::time::Duration;
@@ -38,41 +38,36 @@ pub use self::left::{Occupant, end_left, occupants};
 pub use self::supervisor::{install_supervisor, supervised};
 pub use self::usage::{Exceeded, LimitedResource, UsageLimits};
 
-/// What to start.
+/// A process to start.
 #[derive(Clone, Debug)]
 pub struct Spawn {
-    /// The program.
     pub program: String,
-    /// Its arguments.
     pub args: Vec<String>,
-    /// Where it runs.
+    /// The working directory.
     pub dir: Utf8PathBuf,
-    /// Its whole environment.
+    /// The complete environment; nothing is inherited.
     pub environment: Vec<(String, String)>,
-    /// What it reads.
     pub stdin: Stdin,
-    /// Caps.
     pub limits: ProcessLimits,
-    /// How it is ended.
     pub termination: Termination,
 }
 
-/// The way in which a program is ended.
+/// Settings for ending a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Termination {
-    /// The processes that end with the program. [`supervised`] and the sandbox set it.
+    /// The processes that end with the program. Set by [`supervised`] and the sandbox.
     pub scope: TerminationScope,
-    /// The signals that ask the program to end, before everything is killed.
+    /// The signals that ask the program to end before it is killed.
     pub request: TerminationRequest,
 }
 
 /// The processes that end with a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TerminationScope {
-    /// Its process group.
+    /// The program's process group.
     #[default]
     ProcessGroup,
-    /// All its descendants: the process that is started is a supervisor.
+    /// All descendants of the program. The process that is started is a supervisor.
     Descendants,
 }
 
@@ -82,106 +77,98 @@ pub enum TerminationRequest {
     /// `SIGTERM`.
     #[default]
     Terminate,
-    /// `SIGINT`, and `SIGTERM` after half of the grace time: for agents that stop their own commands only on `SIGINT`.
+    /// `SIGINT`, then `SIGTERM` after half of the grace time: for agents that stop their own commands only on `SIGINT`.
     InterruptThenTerminate,
 }
 
-/// What a process reads.
+/// Standard input of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stdin {
-    /// Nothing.
     #[default]
     Closed,
-    /// This text, then nothing.
+    /// This text, followed by end of file.
     Text(String),
 }
 
-/// Caps on a process.
+/// Limits on a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessLimits {
-    /// Longest silence.
+    /// The maximum time without output.
     pub idle: Option<Duration>,
-    /// Longest life.
+    /// The maximum run time.
     pub absolute: Duration,
-    /// How long a group has to end after it was asked to, before it is killed; and how long its output is drained
+    /// How long a process group has to end after it was asked to, before it is killed. Also how long output is drained
     /// after the process itself has ended, in case a grandchild holds it open.
     pub grace: Duration,
-    /// Most bytes of each stream that are kept; the rest is drained and counted.
+    /// The maximum number of bytes kept per stream. The rest is drained and counted.
     pub kept_bytes_max: usize,
 }
 
-/// How a process ended.
+/// The result of a process that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The exit code; `None` if a signal ended it.
+    /// The exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the process.
     pub signal: Option<i32>,
-    /// Why we ended it, if we did.
+    /// The reason why we ended the process, if we did.
     pub stopped: Option<Stopped>,
-    /// What it wrote, as far as it was kept.
+    /// Standard output, up to [`ProcessLimits::kept_bytes_max`].
     pub stdout: Captured,
-    /// What it complained, as far as it was kept.
+    /// Standard error, up to [`ProcessLimits::kept_bytes_max`].
     pub stderr: Captured,
-    /// How long it ran.
     pub duration: Duration,
 }
 
-/// Why a process was ended.
+/// The reason why a process was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// It was silent for too long.
+    /// It wrote no output for too long.
     Idle,
-    /// It took too long.
+    /// It ran for too long.
     Absolute,
-    /// Somebody stopped the run.
+    /// The run was cancelled.
     Cancelled,
-    /// It had said all there was to say and did not end.
+    /// It had delivered its result but did not exit.
     AfterResult,
-    /// It exceeded a resource limit.
     Exceeded(Exceeded),
 }
 
-/// A stream as far as it was kept.
+/// The captured part of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// The start.
+    /// The first bytes of the stream.
     pub bytes: Vec<u8>,
-    /// How many bytes there were in all.
+    /// The total number of bytes, including those not kept.
     pub total: u64,
 }
 
 /// A process that could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// The program is not there or may not be run.
+    /// The program does not exist or cannot be executed.
     #[error("`{program}` cannot be started: {source}")]
-    Start {
-        /// The program.
-        program: String,
-        /// Why.
-        source: std::io::Error,
-    },
+    Start { program: String, source: std::io::Error },
 }
 
-/// What the reader of a process's output wants.
+/// The response of a reader to a line of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// More.
+    /// Keep reading.
     Continue,
-    /// The result is there: the process has the grace time to end by itself.
+    /// The result is complete: the process gets the grace time to exit by itself.
     Finished,
 }
 
-/// Runs a process to its end. `on_line` is given each line of its standard output as it comes, without the line break; a
-/// line longer than the cap comes in pieces. After [`Flow::Finished`] it is not called again.
+/// Runs a process to its end. `on_line` gets each line of standard output as it arrives, without the line break; a line
+/// longer than the cap arrives in pieces. After [`Flow::Finished`] it is not called again.
 ///
-/// Whatever is left of the processes in [`Termination::scope`] is killed before this returns, and also when the future is
+/// All remaining processes in [`Termination::scope`] are killed before this returns, and also when the future is
 /// dropped.
 ///
 /// # Errors
 ///
-/// When it cannot be started. Everything else is in [`Ended`].
+/// If the process cannot be started. Every other outcome is in [`Ended`].
 pub async fn run(
     spawn: &Spawn,
     cancel: &CancellationToken,
@@ -194,12 +181,12 @@ pub async fn run(
     Ok(supervise::to_the_end(&mut child, group, lines, feeding, spawn, cancel, started).await)
 }
 
-/// Like [`run`], for a process that is talked with: it reads what comes through `said` as it comes, and its input
-/// ends when the channel is closed. What `spawn` says of its input is given first.
+/// Like [`run`], for an interactive process: text sent through `said` is written to its standard input, which is closed
+/// when the channel closes. The text in [`Spawn::stdin`] is written first.
 ///
 /// # Errors
 ///
-/// When it cannot be started. Everything else is in [`Ended`].
+/// If the process cannot be started. Every other outcome is in [`Ended`].
 pub async fn converse(
     spawn: &Spawn,
     cancel: &CancellationToken,
@@ -237,12 +224,12 @@ fn command(spawn: &Spawn) -> tokio::process::Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        // A supervisor has to outlive this value: it ends the others first.
+        // A supervisor must outlive this value, because it still has to kill its descendants.
         .kill_on_drop(spawn.termination.scope == TerminationScope::ProcessGroup);
     command
 }
 
-/// A missing folder and a missing program are the same error to the system; a person needs to know which.
+/// Clarifies a start error: the system reports a missing folder and a missing program alike.
 fn told(error: io::Error, spawn: &Spawn) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound if !spawn.dir.is_dir() => {

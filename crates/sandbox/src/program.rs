@@ -1,5 +1,5 @@
-//! Programs that the engine runs for a workflow, a check or a plan. They run as an agent's commands do: in the sandbox where
-//! there is one, in a group of their own, with an end.
+//! Programs that the engine runs for a workflow, a check or a plan. They run like an agent's
+//! commands: in the sandbox if there is one, in their own process group, with a timeout.
 
 use std::time::Duration;
 
@@ -14,22 +14,21 @@ use crate::limits::PROGRAM_GRACE;
 pub struct Program {
     pub program: String,
     pub args: Vec<String>,
-    /// Added to the environment of the workplace.
+    /// Added to the workplace's environment, overriding variables of the same name.
     pub environment: Vec<(String, String)>,
     pub timeout: Duration,
     pub network: Network,
-    /// Most of each stream that is kept.
+    /// Maximum number of bytes kept of each output stream.
     pub kept_bytes_max: usize,
 }
 
-/// What a program did.
 pub struct Ran {
     pub ended: Ended,
-    /// What it did to protected paths, and what became of that.
+    /// Changes that the program made to protected paths, and whether they were reverted.
     pub changes: Vec<Change>,
 }
 
-/// Runs a program to its end; `on_line` is given the lines of its standard output.
+/// Runs a program until it exits or times out. `on_line` gets each line of its standard output.
 pub async fn run(
     program: Program,
     workplace: &Workplace,
@@ -37,7 +36,7 @@ pub async fn run(
     on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
 ) -> Result<Ran, ProcessError> {
     let name = program.program.clone();
-    // What a program does to protected paths is undone where no sandbox has kept it from them.
+    // Without a sandbox, the guard reverts the program's changes to protected paths afterwards.
     let place = workplace.clone();
     let (spawn, guard) = blocking(&name, move || {
         let guard = Guard::before(&place);

@@ -1,8 +1,9 @@
-//! Paths of a work folder that tools and programs do not change: files that give orders to the next agent, and files that
-//! git, an editor or a shell runs as the user.
+//! Protected paths: files of a work folder that tools and programs must not change, because they instruct the next
+//! agent, or because git, an editor or a shell runs them as the user.
 //!
-//! One list decides for the file tools, for the mounts of the sandbox and for its guard. Names count at every depth and
-//! in either case: a nested `AGENTS.md` is read by the agent that works there, and the user's git reads a nested `.git`.
+//! The same list applies to the file tools, the mounts of the sandbox and its guard. Names count at every depth and
+//! regardless of case: an agent that works in a subfolder reads its `AGENTS.md`, and the user's git reads a nested
+//! `.git`.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::read_text;
@@ -10,24 +11,25 @@ use repertoire_text::repository::{self, configured_values};
 
 use crate::beneath::normalised;
 
-/// The largest git configuration that is searched for files of the work folder.
+/// The maximum size of a git configuration that is searched for files of the work folder.
 const GIT_CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The folder or file of a git repository.
+/// The name of a repository's git folder, or of the file that points to it.
 pub(crate) const GIT: &str = ".git";
 
-/// Parts of a git folder that programs may not change. The rest has to stay writable: `git commit` works in the sandbox.
+/// Parts of a git folder that programs may not change. The rest must stay writable, so that `git commit` works in the
+/// sandbox.
 pub(crate) const GIT_PARTS: &[&str] = &[
     "hooks",
     "config",
     "config.worktree",
-    // A file that says where hooks and configuration are.
+    // A file that points to the folder with hooks and configuration.
     "commondir",
     "modules",
     "info",
 ];
 
-/// Files and folders that are protected at every depth, in lower case.
+/// Names of files and folders that are protected at every depth, in lower case.
 const AT_EVERY_DEPTH: &[&str] = &[
     ".agent",
     ".agents",
@@ -63,7 +65,7 @@ const AT_EVERY_DEPTH: &[&str] = &[
     "repertoire.toml",
 ];
 
-/// Protected names that are looked for in the work folder itself, whether they are there yet or not.
+/// Protected paths in the work folder itself, whether they exist yet or not.
 const IN_THE_WORK_FOLDER: &[&str] = &[
     ".gitmodules",
     ".claude",
@@ -89,8 +91,8 @@ const IN_THE_WORK_FOLDER: &[&str] = &[
     "opencode.jsonc",
 ];
 
-/// Whether tools may not change a path, given relative to the work folder: one of its components has a protected name, or
-/// it lies in a git folder. Works on the path alone.
+/// Returns true if tools may not change a path, given relative to the work folder: one of its components has a
+/// protected name, or it lies in a git folder. Looks only at the path, not at the disk.
 ///
 /// ```
 /// use repertoire_sandbox::protected::is_protected;
@@ -109,19 +111,19 @@ pub fn is_protected(relative: &Utf8Path) -> bool {
         || parts.windows(2).any(github_skills)
 }
 
-/// Whether a name is protected wherever it is, without its being part of a git folder.
+/// Returns true if a name is protected at every depth, apart from `.git`.
 pub(crate) fn is_protected_name(name: &str) -> bool {
     AT_EVERY_DEPTH.contains(&name.to_lowercase().as_str())
 }
 
-/// The protected paths of a folder that are not searched for, whether they are there yet or not.
+/// The protected paths of a folder that need no search, whether they exist yet or not.
 pub(crate) fn protected_in(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
     let git = GIT_PARTS.iter().map(|part| dir.join(GIT).join(part));
     let named = IN_THE_WORK_FOLDER.iter().map(|name| dir.join(name));
     git.chain(named).chain(followed_by_git(dir)).collect()
 }
 
-/// Files and folders in a folder that the configuration of its repository tells git to run or to read: hooks and included
+/// Files and folders in a work folder that the repository's configuration makes git run or read: hooks and included
 /// files. The user's git follows them without asking.
 fn followed_by_git(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
     let Some(repository) = repository::around(dir) else { return Vec::new() };

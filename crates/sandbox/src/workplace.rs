@@ -1,4 +1,4 @@
-//! Where a run works: its folder, what it may not touch there, the environment of its programs, and the sandbox.
+//! The workplace of a run: its folder, the protected paths in it, the environment of its programs, and the sandbox.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,34 +9,33 @@ use crate::limits::ToolLimits;
 use crate::protected::protected_in;
 use crate::confinement::{PICTURES, Probed, SearchedTree, private_dir};
 
-/// Where a run works.
+/// The workplace of a run.
 #[derive(Clone, Debug)]
 pub struct Workplace {
-    /// The folder; every path of a tool is beneath it.
+    /// The work folder. Every path of a tool is beneath it.
     pub dir: Utf8PathBuf,
-    /// Where output goes that is too large for a conversation.
+    /// The folder for output that is too large for a conversation.
     pub spill_dir: Utf8PathBuf,
-    /// Folders outside that may be read: those of skills that are loaded.
+    /// Folders outside that may be read: those of loaded skills.
     pub readable: Readable,
-    /// Folders outside that programs may write to as well: the repository of a worktree, for instance.
+    /// Folders outside that programs may also write to, such as the repository of a worktree.
     pub writable: Vec<Utf8PathBuf>,
-    /// Folders and files beneath `dir` that tools do not change: `.git` internals, agents' configuration, skills. If there
-    /// are any, nested ones ([`is_protected`](crate::protected::is_protected)) are searched for and protected as well.
+    /// Folders and files beneath `dir` that tools do not change: `.git` internals, agents' configuration, skills. If
+    /// there are any, nested ones ([`is_protected`](crate::protected::is_protected)) are searched for and protected as
+    /// well.
     pub protected: Vec<Utf8PathBuf>,
-    /// Whether programs may only read the folder. Their temporary files and home remain writable.
+    /// If true, programs may only read the work folder. Their temporary files and home remain writable.
     pub is_read_only: bool,
-    /// The environment of programs, scrubbed.
+    /// The environment of programs, without secrets.
     pub environment: Vec<(String, String)>,
-    /// What keeps programs in their place.
     pub sandbox: Probed,
-    /// Caps.
     pub limits: ToolLimits,
     /// The folders below `dir` as the last search for protected paths found them. Clones share it.
     pub(crate) searched: SearchedTree,
 }
 
 impl Workplace {
-    /// A workplace in a folder, with nothing else to read, an empty environment and the usual limits.
+    /// A workplace in a folder, with no other readable folders, an empty environment and the default limits.
     pub fn new(
         dir: impl Into<Utf8PathBuf>,
         spill_dir: impl Into<Utf8PathBuf>,
@@ -57,12 +56,12 @@ impl Workplace {
         }
     }
 
-    /// Whether the folder for output is what its path says. One in the work folder may be replaced by a link, by a
-    /// repository or by a program, and would then open what the link leads to.
+    /// Returns true if the spill folder is not reached through a symlink. In the work folder, a repository or a program
+    /// could replace it with a link, and output would go to the link's target.
     pub fn spills_where_it_says(&self) -> bool {
         let Ok(inner) = self.spill_dir.strip_prefix(&self.dir) else { return true };
         let mut at = self.dir.clone();
-        // Programs have a folder of their own in it.
+        // Also check the private folder of programs inside it.
         let private = private_dir(self);
         inner.components().chain(private.components().next_back()).all(|part| {
             at.push(part);
@@ -72,26 +71,29 @@ impl Workplace {
 }
 
 impl Workplace {
-    /// Lets tools and programs read a folder of a skill as well, wherever it is. Nothing is added for a folder that programs
-    /// can write to: it is readable already. The same holds if a link on the way lies in such a folder, since a program
-    /// could let it lead elsewhere.
+    /// Lets tools and programs read the folder of a skill as well, wherever it is. Does nothing for a folder that
+    /// programs can write to, which is readable already. Also does nothing if a symlink on its path lies in such a
+    /// folder, since a program could redirect it.
     pub fn add_readable(&self, dir: &Utf8Path) {
-        let writable = || self.writable.iter().chain([&self.dir]);
-        let is_writable = |path: &Utf8Path| {
-            writable().any(|folder| {
-                path.starts_with(folder)
-                    || folder.canonicalize_utf8().is_ok_and(|real| path.starts_with(real))
-            })
-        };
         let dir = self.dir.join(dir);
         match resolve_links(&dir) {
-            Ok(resolved) if !resolved.visited().any(is_writable) => self.readable.add(dir),
+            Ok(resolved) if !resolved.visited().any(|path| self.is_writable(path)) => {
+                self.readable.add(dir);
+            }
             // A folder that cannot be resolved cannot be read either.
             Ok(_) | Err(_) => {}
         }
     }
 
-    /// Makes the folder for output if it is not there, and opens it. In the work folder no link is followed to it.
+    /// Returns true if programs can write to a path.
+    fn is_writable(&self, path: &Utf8Path) -> bool {
+        self.writable.iter().chain([&self.dir]).any(|folder| {
+            path.starts_with(folder)
+                || folder.canonicalize_utf8().is_ok_and(|real| path.starts_with(real))
+        })
+    }
+
+    /// Opens the spill folder, creating it if needed. Within the work folder, symlinks are not followed.
     pub fn open_spill_folder(&self) -> std::io::Result<Folder> {
         let Ok(inner) = self.spill_dir.strip_prefix(&self.dir) else {
             let mut builder = std::fs::DirBuilder::new();
@@ -110,11 +112,11 @@ impl Workplace {
         })
     }
 
-    /// Removes what programs left in the folders that were theirs alone. Large output and what was moved aside stay:
-    /// the conversation may still speak of them.
+    /// Removes the private folders of programs. Large output and files that were moved aside stay: the conversation may
+    /// still refer to them.
     pub fn clean_up(&self) {
-        // A sandbox may never have made them, and a program may hold on to something: neither is worth a word. A link
-        // that a program or a repository left in their place is not followed.
+        // Ignore errors: the folders may never have been created, or a program may still use them. Links that a program
+        // or a repository left in their place are not followed.
         let (base, inner) = match self.spill_dir.strip_prefix(&self.dir) {
             Ok(inner) => (&self.dir, inner),
             Err(_) => (&self.spill_dir, Utf8Path::new("")),
@@ -125,14 +127,15 @@ impl Workplace {
             let _ = base.remove_all(&private.join(folder));
         }
         let _ = base.remove_empty(&private);
-        match inner == "" {
-            true => drop(std::fs::remove_dir(&self.spill_dir)),
-            false => drop(base.remove_empty(inner)),
+        if inner == "" {
+            drop(std::fs::remove_dir(&self.spill_dir));
+        } else {
+            drop(base.remove_empty(inner));
         }
     }
 }
 
-/// The way that a path with links takes.
+/// A path with its symlinks resolved, and the links on the way.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ResolvedPath {
     real: Utf8PathBuf,
@@ -174,12 +177,11 @@ fn resolve_links(path: &Utf8Path) -> std::io::Result<ResolvedPath> {
     Ok(resolved)
 }
 
-/// Folders that may be read. It grows while a run goes on, and everybody who has a clone sees that.
+/// Folders that may be read. The list grows during a run; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Readable(Arc<RwLock<Vec<Utf8PathBuf>>>);
 
 impl Readable {
-    /// Adds a folder.
     pub fn add(&self, dir: impl Into<Utf8PathBuf>) {
         let dir = dir.into();
         let mut dirs = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +190,6 @@ impl Readable {
         }
     }
 
-    /// The folders.
     pub fn list(&self) -> Vec<Utf8PathBuf> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

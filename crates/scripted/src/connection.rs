@@ -1,4 +1,4 @@
-//! One client: its requests one after the other, each answered by the next turn.
+//! Handles a client connection: each request is answered with the next turn of the script.
 
 use std::io;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::recorded::Recorded;
 use crate::script::{Fault, Turn};
 use crate::server::State;
 
-/// Whether the connection can be used for another request.
+/// The state of the connection after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
     Keep,
     Close,
 }
 
-/// Serves a client until it leaves or an answer is cut.
+/// Serves a client until it disconnects or an answer is cut off.
 pub(crate) async fn serve(stream: TcpStream, state: Arc<State>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut connection = Connection::new(stream);
@@ -52,13 +52,14 @@ async fn answer(to: &mut Connection, request: Request, state: &State) -> io::Res
         return Ok(After::Keep);
     };
     let model = &recorded.body["model"];
-    match recorded.body["stream"] == true {
-        true => stream(to, protocol, &turn, protocol.events(&turn, model, number)).await,
-        false => whole(to, protocol, &turn, protocol.whole(&turn, model, number)).await,
+    if recorded.body["stream"] == true {
+        stream(to, protocol, &turn, protocol.events(&turn, model, number)).await
+    } else {
+        whole(to, protocol, &turn, protocol.whole(&turn, model, number)).await
     }
 }
 
-/// Faults that strike before it matters how the answer is sent.
+/// Applies faults that precede the answer, whether streamed or not.
 async fn before_headers(to: &mut Connection, fault: &Fault) -> io::Result<Option<After>> {
     match fault {
         Fault::Status { status, headers, body } => {
@@ -106,7 +107,7 @@ async fn stream(
     }
 }
 
-/// What happens after the events.
+/// The end of a streamed answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Whole,
@@ -114,24 +115,19 @@ enum End {
     Stall,
 }
 
-/// The events that are sent, and how it ends.
+/// Applies a fault to the events, and returns how the stream ends.
 fn spoilt(protocol: Protocol, fault: Option<&Fault>, mut events: Vec<Event>) -> (Vec<Event>, End) {
-    let half_of = |events: &[Event], carries| {
-        let all: Vec<usize> =
-            (0..events.len()).filter(|at| events[*at].carries == carries).collect();
-        all.get(all.len() / 2).copied().unwrap_or(1)
-    };
     match fault {
         Some(Fault::StallMidStream { after_events }) => {
             events.truncate(*after_events);
             (events, End::Stall)
         }
         Some(Fault::CutMidText) => {
-            events.truncate(half_of(&events, Carries::Text));
+            events.truncate(middle_index(&events, Carries::Text));
             (events, End::Cut)
         }
         Some(Fault::CutMidToolCall) => {
-            events.truncate(half_of(&events, Carries::Arguments));
+            events.truncate(middle_index(&events, Carries::Arguments));
             (events, End::Cut)
         }
         Some(Fault::ErrorInStream) => {
@@ -152,7 +148,13 @@ fn spoilt(protocol: Protocol, fault: Option<&Fault>, mut events: Vec<Event>) -> 
     }
 }
 
-/// An answer in one piece. What is a matter of events becomes the nearest thing to it.
+/// The index of the middle one of the events that carry something; 1 if there are none.
+fn middle_index(events: &[Event], carries: Carries) -> usize {
+    let all: Vec<usize> = (0..events.len()).filter(|at| events[*at].carries == carries).collect();
+    all.get(all.len() / 2).copied().unwrap_or(1)
+}
+
+/// Sends a complete (not streamed) answer. Faults that concern events are approximated.
 async fn whole(
     to: &mut Connection,
     protocol: Protocol,

@@ -1,4 +1,5 @@
-//! A fake GitHub for tests: a real server that holds one repository, with the calls that Repertoire makes, and with faults.
+//! A fake GitHub for tests: an HTTP server with one repository that supports the calls Repertoire
+//! makes, and faults.
 //!
 //! ```
 //! use repertoire_scripted::github::FakeGitHub;
@@ -36,48 +37,48 @@ pub use state::{
     sha_for,
 };
 
-/// A fake GitHub before it is started.
+/// The builder of a fake GitHub server.
 #[derive(Clone, Debug, Default)]
 pub struct FakeGitHub {
     state: State,
 }
 
 impl FakeGitHub {
-    /// A repository with nothing in it but its default branch, `main`.
+    /// Creates a repository that is empty except for its default branch, `main`.
     pub fn new(owner: &str, name: &str) -> Self {
         let state = State { owner: owner.to_owned(), name: name.to_owned(), ..State::default() };
         FakeGitHub { state }.branch("main")
     }
 
-    /// What was written down before.
+    /// Continues from a saved state.
     pub fn from_state(state: State) -> Self {
         FakeGitHub { state }
     }
 
-    /// Starts on a free port.
+    /// Starts the server on a free port.
     ///
     /// # Panics
     ///
-    /// If this machine lets no one listen on 127.0.0.1.
+    /// Panics if it cannot listen on 127.0.0.1.
     pub async fn start(self) -> GitHubServer {
         let started = GitHubServer::start_on(0, self.state, None).await;
         started.expect("a free port on 127.0.0.1")
     }
 
-    /// Anything else about the state.
+    /// Changes any other part of the state.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut State)) -> Self {
         change(&mut self.state);
         self
     }
 
-    /// The token that is let in, instead of [`TOKEN`].
+    /// Sets the accepted token, instead of [`TOKEN`].
     #[must_use]
     pub fn token(self, token: &str) -> Self {
         self.with(|state| state.token = token.to_owned())
     }
 
-    /// The token is this person's.
+    /// Makes the token a personal one of this user.
     #[must_use]
     pub fn token_of(self, login: &str) -> Self {
         self.with(|state| {
@@ -86,13 +87,13 @@ impl FakeGitHub {
         })
     }
 
-    /// Most items of one page.
+    /// Sets the maximum number of items per page.
     #[must_use]
     pub fn page_size(self, size: usize) -> Self {
         self.with(|state| state.page_size = size)
     }
 
-    /// Somebody with a role: `admin`, `maintain`, `write`, `triage`, `read` or `none`.
+    /// Adds a user with a role: `admin`, `maintain`, `write`, `triage`, `read` or `none`.
     #[must_use]
     pub fn collaborator(self, login: &str, role: &str) -> Self {
         self.with(|state| {
@@ -100,7 +101,7 @@ impl FakeGitHub {
         })
     }
 
-    /// Somebody who exists and may read.
+    /// Adds a user with read access.
     #[must_use]
     pub fn user(self, login: &str) -> Self {
         self.with(|state| {
@@ -108,7 +109,7 @@ impl FakeGitHub {
         })
     }
 
-    /// An open issue.
+    /// Adds an open issue.
     #[must_use]
     pub fn issue(self, number: u64, title: &str, body: &str, author: &str) -> Self {
         self.with(|state| {
@@ -123,7 +124,6 @@ impl FakeGitHub {
         })
     }
 
-    /// Closes an issue.
     #[must_use]
     pub fn closed(self, number: u64) -> Self {
         self.with(|state| {
@@ -131,32 +131,31 @@ impl FakeGitHub {
         })
     }
 
-    /// A label, added by the repository's owner.
+    /// Adds a label on behalf of the repository's owner.
     #[must_use]
     pub fn label(self, number: u64, label: &str) -> Self {
         let owner = self.state.owner.clone();
         self.label_by(number, label, &owner)
     }
 
-    /// A label, added by somebody.
+    /// Adds a label on behalf of a user.
     #[must_use]
     pub fn label_by(self, number: u64, label: &str, actor: &str) -> Self {
         self.with(|state| state.add_label(number, label, actor))
     }
 
-    /// The text of an issue is written anew, now.
+    /// Edits the body of an issue, now.
     #[must_use]
     pub fn edit(self, number: u64, body: &str) -> Self {
         self.with(|state| state.edit(number, body))
     }
 
-    /// Somebody gives an issue another title, now.
+    /// Changes the title of an issue, now.
     #[must_use]
     pub fn rename(self, number: u64, title: &str, actor: &str) -> Self {
         self.with(|state| state.rename(number, title, actor))
     }
 
-    /// Assigns an issue.
     #[must_use]
     pub fn assign(self, number: u64, login: &str) -> Self {
         self.with(|state| {
@@ -164,7 +163,6 @@ impl FakeGitHub {
         })
     }
 
-    /// A comment.
     #[must_use]
     pub fn comment(self, number: u64, author: &str, body: &str) -> Self {
         self.with(|state| {
@@ -180,7 +178,7 @@ impl FakeGitHub {
         })
     }
 
-    /// A branch, at a commit that is made of its name.
+    /// Adds a branch, at a commit derived from its name.
     #[must_use]
     pub fn branch(self, name: &str) -> Self {
         self.with(|state| {
@@ -189,7 +187,7 @@ impl FakeGitHub {
         })
     }
 
-    /// Protects a branch, with the protection as the service answers it.
+    /// Protects a branch; `protection` is the API's response.
     #[must_use]
     pub fn protect(self, name: &str, protection: Value) -> Self {
         self.with(|state| {
@@ -197,14 +195,14 @@ impl FakeGitHub {
         })
     }
 
-    /// A rule of a rule set.
+    /// Adds a rule of a ruleset.
     #[must_use]
     pub fn rule(self, branch: &str, kind: &str, parameters: Value) -> Self {
         let rule = json!({ "type": kind, "parameters": parameters });
         self.with(|state| state.rules.entry(branch.to_owned()).or_default().push(rule))
     }
 
-    /// An open pull request into the default branch, that could be merged. Its head branch is made as well.
+    /// Adds an open, mergeable pull request into the default branch, and its head branch.
     #[must_use]
     pub fn pull(self, number: u64, head: &str, author: &str) -> Self {
         let base = self.state.default_branch.clone();
@@ -222,20 +220,21 @@ impl FakeGitHub {
         })
     }
 
-    /// Anything else about a pull request.
+    /// Changes any other part of a pull request.
     #[must_use]
     pub fn pull_with(self, number: u64, change: impl FnOnce(&mut Pull)) -> Self {
         self.with(|state| change(state.pulls.entry(number).or_default()))
     }
 
-    /// A file that a pull request changes.
+    /// Adds a changed file to a pull request.
     #[must_use]
     pub fn file(self, number: u64, path: &str) -> Self {
         let file = File { path: path.to_owned(), before: None, additions: 3, deletions: 1 };
         self.pull_with(number, |pull| pull.files.push(file))
     }
 
-    /// A review of a pull request's present head: `APPROVED`, `CHANGES_REQUESTED` or `COMMENTED`.
+    /// Adds a review of a pull request's current head: `APPROVED`, `CHANGES_REQUESTED` or
+    /// `COMMENTED`.
     #[must_use]
     pub fn review(self, number: u64, author: &str, decided: &str) -> Self {
         self.with(|state| {
@@ -252,20 +251,20 @@ impl FakeGitHub {
         })
     }
 
-    /// A check of a pull request's head that is completed.
+    /// Adds a completed check to a pull request's head.
     #[must_use]
     pub fn check(self, number: u64, name: &str, conclusion: &str) -> Self {
         let conclusion = Some(conclusion.to_owned());
         self.check_run(number, name, "completed", conclusion, None)
     }
 
-    /// A check that succeeds after it was looked at so many times.
+    /// Adds a check that succeeds after it was queried a number of times.
     #[must_use]
     pub fn pending_check(self, number: u64, name: &str, completes_after: usize) -> Self {
         self.check_run(number, name, "in_progress", None, Some(completes_after))
     }
 
-    /// A check that never ends.
+    /// Adds a check that never completes.
     #[must_use]
     pub fn stuck_check(self, number: u64, name: &str) -> Self {
         self.check_run(number, name, "queued", None, None)
@@ -292,7 +291,7 @@ impl FakeGitHub {
         })
     }
 
-    /// A status of a pull request's head: `success`, `failure`, `error` or `pending`.
+    /// Adds a commit status to a pull request's head: `success`, `failure`, `error` or `pending`.
     #[must_use]
     pub fn status(self, number: u64, context: &str, decided: &str) -> Self {
         let status = Status { context: context.to_owned(), state: decided.to_owned() };
@@ -302,20 +301,20 @@ impl FakeGitHub {
         })
     }
 
-    /// Something that goes wrong.
     #[must_use]
     pub fn fault(self, fault: Fault) -> Self {
         self.with(|state| state.faults.push(fault))
     }
 
-    /// A bare repository on disk: its branches are those of the fake, and git can push to it over HTTP.
+    /// Uses a bare repository on disk: its branches are those of the fake, and git can push to it
+    /// over HTTP.
     #[must_use]
     pub fn git_dir(self, dir: &str) -> Self {
         self.with(|state| state.git_dir = Some(dir.to_owned()))
     }
 }
 
-/// Bytes as `Basic` authorisation wants them.
+/// Encodes text in Base64, for `Basic` authorisation.
 pub fn basic(text: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
@@ -323,9 +322,10 @@ pub fn basic(text: &str) -> String {
         let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
         let bits = at(0) << 16 | at(1) << 8 | at(2);
         for digit in 0..4 {
-            match digit <= chunk.len() {
-                true => out.push(char::from(DIGITS[(bits >> (18 - 6 * digit)) as usize & 63])),
-                false => out.push('='),
+            if digit <= chunk.len() {
+                out.push(char::from(DIGITS[(bits >> (18 - 6 * digit)) as usize & 63]));
+            } else {
+                out.push('=');
             }
         }
     }

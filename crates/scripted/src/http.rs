@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as the server needs.
+//! The subset of HTTP/1.1 that the servers need.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
 
-/// A request before its body is understood.
+/// A request with an unparsed body.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -17,7 +17,7 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-/// One connection, with the bytes that were read too far.
+/// A connection, with a buffer of bytes that were read ahead.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
@@ -29,7 +29,7 @@ impl Connection {
         Connection { stream, read: Vec::new() }
     }
 
-    /// The next request; `None` when the client is done.
+    /// Reads the next request; `None` when the client has closed the connection.
     pub(crate) async fn request(&mut self) -> io::Result<Option<Request>> {
         let head_end = loop {
             if let Some(at) = find(&self.read, b"\r\n\r\n") {
@@ -72,7 +72,7 @@ impl Connection {
         Ok(self.stream.read_buf(&mut self.read).await? > 0)
     }
 
-    /// Sends the head of an answer; `headers` include those on the length of the body.
+    /// Sends the head of a response; `headers` must include those on the length of the body.
     pub(crate) async fn head(&mut self, status: u16, headers: &[(&str, String)]) -> io::Result<()> {
         let mut head = format!("HTTP/1.1 {status} {}\r\n", reason(status));
         for (name, value) in headers {
@@ -82,14 +82,14 @@ impl Connection {
         self.raw(head.as_bytes()).await
     }
 
-    /// Sends a whole answer of JSON.
+    /// Sends a complete JSON response.
     pub(crate) async fn json(&mut self, status: u16, body: &str) -> io::Result<()> {
         let length = ("content-length", body.len().to_string());
         self.head(status, &[("content-type", "application/json".to_owned()), length]).await?;
         self.raw(body.as_bytes()).await
     }
 
-    /// Sends a piece of a body whose length is not known beforehand; an empty one ends it.
+    /// Sends a chunk of a chunked body; an empty one ends it.
     pub(crate) async fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
         chunk.extend_from_slice(bytes);
@@ -97,7 +97,6 @@ impl Connection {
         self.raw(&chunk).await
     }
 
-    /// Sends bytes as they are.
     pub(crate) async fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await?;
         self.stream.flush().await

@@ -1,8 +1,8 @@
-//! A scripted model server for tests: it speaks both protocols, streamed and not, and fails on command. Beside it stands a
-//! fake GitHub ([`github`]).
+//! A scripted model server for tests: supports all protocols, streamed and not, and fails on
+//! command. Also contains a fake GitHub ([`github`]).
 //!
-//! It is written down to the bytes, so that a test decides where an answer breaks off and how long nothing comes. It
-//! shares no code with the client that it tests.
+//! The server writes HTTP itself, so that a test controls where an answer breaks off and how long
+//! it stalls. It shares no code with the client under test.
 //!
 //! ```
 //! use repertoire_scripted::{Script, Server, Turn};

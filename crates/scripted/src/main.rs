@@ -1,4 +1,5 @@
-//! `scripted-model`: the scripted server by hand, for trying programs without a model; or the fake GitHub.
+//! `scripted-model`: runs the scripted server or the fake GitHub manually, for trying programs
+//! without a model.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -24,7 +25,7 @@ async fn main() -> ExitCode {
 async fn run() -> Result<(), String> {
     let options = Options::of(std::env::args().skip(1))?;
     let taken = |error: io::Error| format!("port {}: {error}", options.port);
-    // Each lives until the program ends.
+    // Each server lives until the program ends.
     match &options.what {
         What::Script(path) => {
             let script =

@@ -1,4 +1,4 @@
-//! A turn in the words of each protocol, as events or as one JSON value.
+//! Renders a turn in each protocol, as events or as one JSON value.
 
 mod anthropic;
 mod chat;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::script::{Fault, Turn};
 
-/// Which protocol a path belongs to.
+/// A model protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Anthropic,
@@ -16,7 +16,7 @@ pub(crate) enum Protocol {
     Responses,
 }
 
-/// What an event carries, for faults that need to know where to strike.
+/// The content of an event, for faults that depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carries {
     Text,
@@ -24,7 +24,7 @@ pub(crate) enum Carries {
     Other,
 }
 
-/// An event as it goes over the wire.
+/// An event in wire format.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) wire: String,
@@ -41,7 +41,7 @@ impl Protocol {
         }
     }
 
-    /// The events of a turn. `number` makes the ids of its calls differ from other turns'.
+    /// The events of a turn. `number` makes the ids of its calls unique.
     pub(crate) fn events(self, turn: &Turn, model: &Value, number: usize) -> Vec<Event> {
         match self {
             Protocol::Anthropic => anthropic::events(turn, model, number),
@@ -50,7 +50,7 @@ impl Protocol {
         }
     }
 
-    /// The turn as one answer.
+    /// The turn as a complete answer.
     pub(crate) fn whole(self, turn: &Turn, model: &Value, number: usize) -> Value {
         match self {
             Protocol::Anthropic => anthropic::whole(turn, model, number),
@@ -59,7 +59,7 @@ impl Protocol {
         }
     }
 
-    /// A piece of text of its own.
+    /// A text event.
     pub(crate) fn text_event(self, text: &str) -> Event {
         match self {
             Protocol::Anthropic => anthropic::text_event(0, text),
@@ -68,7 +68,7 @@ impl Protocol {
         }
     }
 
-    /// An error as a body.
+    /// An error body.
     pub(crate) fn error(self, kind: &str, message: &str) -> Value {
         let error = json!({ "type": kind, "message": message });
         match self {
@@ -94,7 +94,7 @@ fn call_id(turn: &Turn, number: usize, at: usize) -> String {
     own.unwrap_or_else(|| format!("call_{number}_{at}"))
 }
 
-/// The arguments of a call as text, without their end if that is the fault.
+/// The arguments of a call as text; truncated for [`Fault::MalformedArguments`].
 fn arguments(turn: &Turn, at: usize) -> String {
     let mut text = turn.tools[at].arguments.to_string();
     if turn.fault == Some(Fault::MalformedArguments) {
@@ -103,7 +103,7 @@ fn arguments(turn: &Turn, at: usize) -> String {
     text
 }
 
-/// Text in pieces, as a model would write it.
+/// Splits text into pieces, as a model would stream it.
 fn pieces(text: &str) -> Vec<String> {
     const CHARS: usize = 12;
     let chars: Vec<char> = text.chars().collect();

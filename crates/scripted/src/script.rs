@@ -1,4 +1,4 @@
-//! What the server answers, turn by turn.
+//! Scripts: the answers of the server, turn by turn.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::recorded::Recorded;
 
-/// The answers, in the order in which they are given.
+/// The answers, in order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
@@ -23,57 +23,58 @@ pub struct Script {
 }
 
 impl Script {
-    /// A script without turns.
     pub fn new() -> Self {
         Script::default()
     }
 
-    /// Adds a turn.
     #[must_use]
     pub fn turn(mut self, turn: Turn) -> Self {
         self.turns.push(turn);
         self
     }
 
-    /// Gives the last turn again and again, instead of failing when the script is used up.
+    /// Repeats the last turn, instead of failing at the end of the script.
     #[must_use]
     pub fn repeat_last(mut self) -> Self {
         self.repeat_last = true;
         self
     }
 
-    /// Chooses the turn by how many answers of tools the request carries, so that one server serves many runs.
+    /// Selects the turn by the number of tool results in the request, so that one server serves
+    /// many runs.
     #[must_use]
     pub fn by_results(mut self) -> Self {
         self.by_results = true;
         self
     }
 
-    /// Answers requests without tools with this, and uses up no turn: some agents ask for a title on the side.
+    /// Answers requests without tools with this text, without using up a turn: some agents request
+    /// a title separately.
     #[must_use]
     pub fn aside(mut self, text: impl Into<String>) -> Self {
         self.aside = Some(text.into());
         self
     }
 
-    /// The turn for a request, when so many turns have been given.
+    /// The turn for a request, after `used` turns.
     pub(crate) fn turn_for(&self, request: &Recorded, used: usize) -> Option<(Turn, usize)> {
         let number = if self.by_results { request.tool_results() } else { used };
         let last = self.turns.last().filter(|_| self.repeat_last);
         Some((self.turns.get(number).or(last)?.clone(), number))
     }
 
-    /// Reads a script from JSON: `{"turns": [{"text": "…"}, {"tools": [{"name": "…", "arguments": {…}}]}]}`.
+    /// Parses a script from JSON: `{"turns": [{"text": "…"}, {"tools": [{"name": "…", "arguments":
+    /// {…}}]}]}`.
     ///
     /// # Errors
     ///
-    /// Where the JSON is wrong.
+    /// Returns an error if the JSON is invalid.
     pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(json)
     }
 }
 
-/// One answer: thoughts, then text, then calls of tools; or a failure.
+/// A scripted answer: thinking, then text, then tool calls; or a failure.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Turn {
@@ -81,7 +82,7 @@ pub struct Turn {
     pub(crate) text: Option<String>,
     pub(crate) tools: Vec<ToolUse>,
     pub(crate) usage: Usage,
-    /// The reason to stop in the protocol's own word, where it is not the usual one.
+    /// The stop reason in the protocol's own terms, if it is not the usual one.
     pub(crate) stop: Option<String>,
     pub(crate) fault: Option<Fault>,
     #[serde(skip)]
@@ -92,32 +93,33 @@ pub struct Turn {
 pub(crate) type Respond = Arc<dyn Fn(&Recorded) -> Turn + Send + Sync>;
 
 impl Turn {
-    /// An answer of text.
+    /// Creates a text answer.
     pub fn text(text: impl Into<String>) -> Self {
         Turn { text: Some(text.into()), ..Turn::default() }
     }
 
-    /// A call of a tool.
+    /// Creates an answer with a tool call.
     pub fn tool(name: impl Into<String>, arguments: Value) -> Self {
         Turn::tools(vec![ToolUse::new(name, arguments)])
     }
 
-    /// Calls of several tools at once.
+    /// Creates an answer with several tool calls.
     pub fn tools(tools: Vec<ToolUse>) -> Self {
         Turn { tools, ..Turn::default() }
     }
 
-    /// Thoughts; more is added with [`and_text`](Self::and_text) and [`and_tool`](Self::and_tool).
+    /// Creates an answer with thinking; [`and_text`](Self::and_text) and
+    /// [`and_tool`](Self::and_tool) add more.
     pub fn thinking(thoughts: impl Into<String>) -> Self {
         Turn { thinking: Some(thoughts.into()), ..Turn::default() }
     }
 
-    /// An answer that depends on the request.
+    /// Creates an answer that depends on the request.
     pub fn respond(respond: impl Fn(&Recorded) -> Turn + Send + Sync + 'static) -> Self {
         Turn { respond: Some(Arc::new(respond)), ..Turn::default() }
     }
 
-    /// A failure, with enough of an answer to fail in the middle of.
+    /// Creates a failure, with enough of an answer to fail in the middle of it.
     pub fn fail(fault: Fault) -> Self {
         let turn = match fault {
             Fault::CutMidToolCall | Fault::MalformedArguments => {
@@ -128,35 +130,32 @@ impl Turn {
         turn.with_fault(fault)
     }
 
-    /// Adds text.
     #[must_use]
     pub fn and_text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
         self
     }
 
-    /// Adds a call of a tool.
     #[must_use]
     pub fn and_tool(mut self, name: impl Into<String>, arguments: Value) -> Self {
         self.tools.push(ToolUse::new(name, arguments));
         self
     }
 
-    /// Sets the tokens that it claims to have used.
+    /// Sets the reported usage.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// Sets the reason to stop, in the protocol's own word.
+    /// Sets the stop reason, in the protocol's own terms.
     #[must_use]
     pub fn with_stop(mut self, reason: impl Into<String>) -> Self {
         self.stop = Some(reason.into());
         self
     }
 
-    /// Makes it fail.
     #[must_use]
     pub fn with_fault(mut self, fault: Fault) -> Self {
         self.fault = Some(fault);
@@ -176,37 +175,33 @@ impl fmt::Debug for Turn {
     }
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolUse {
-    /// The tool.
     pub name: String,
-    /// Its arguments.
     pub arguments: Value,
-    /// The call's id; one is made if it is absent.
+    /// The id of the call; generated if absent.
     #[serde(default)]
     pub id: Option<String>,
 }
 
 impl ToolUse {
-    /// A call with an id that is made by the server.
+    /// Creates a call with a generated id.
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
         ToolUse { name: name.into(), arguments, id: None }
     }
 }
 
-/// The tokens that an answer claims to have used.
+/// The reported token usage of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Usage {
-    /// Read, and not from a cache.
+    /// Input tokens, without those read from a cache.
     pub input_tokens: u64,
-    /// Written.
     pub output_tokens: u64,
-    /// Read from the cache.
     pub cache_read_tokens: u64,
-    /// Written to the cache; only Anthropic's protocol tells it.
+    /// Input tokens written to the cache; only Anthropic's protocol reports them.
     pub cache_write_tokens: u64,
 }
 
@@ -216,56 +211,45 @@ impl Default for Usage {
     }
 }
 
-/// How an answer goes wrong.
+/// A fault of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// Another status than 200.
+    /// A status other than 200.
     Status {
-        /// The status.
         status: u16,
-        /// Headers besides the usual ones.
+        /// Additional headers.
         #[serde(default)]
         headers: BTreeMap<String, String>,
-        /// The body.
         body: String,
     },
-    /// The request is read, and nothing is ever answered.
+    /// The request is read, but never answered.
     StallBeforeHeaders,
-    /// The answer stops coming, and the connection stays open.
-    StallMidStream {
-        /// After this many events.
-        after_events: usize,
-    },
+    /// The answer stalls, and the connection stays open.
+    StallMidStream { after_events: usize },
     /// The connection is closed in the middle of a call's arguments.
     CutMidToolCall,
-    /// The arguments of the calls lack their end; all else is in order.
+    /// The arguments of the calls are truncated; everything else is valid.
     MalformedArguments,
     /// The connection is closed in the middle of the text.
     CutMidText,
-    /// The stream tells of an overloaded server half-way.
+    /// The stream reports an overloaded server halfway.
     ErrorInStream,
-    /// Every event takes this long.
-    Slow {
-        /// How long.
-        ms_per_event: u64,
-    },
+    /// Every event is delayed.
+    Slow { ms_per_event: u64 },
     /// The second event is not JSON.
     GarbageEvent,
-    /// The second event is this large.
-    HugeEvent {
-        /// How large.
-        bytes: usize,
-    },
+    /// The second event is very large.
+    HugeEvent { bytes: usize },
 }
 
 impl Fault {
-    /// Another status than 200, with a body.
+    /// A status other than 200, with a body.
     pub fn status(status: u16, body: impl Into<String>) -> Self {
         Fault::Status { status, headers: BTreeMap::new(), body: body.into() }
     }
 
-    /// Another status than 200, with headers and a body.
+    /// A status other than 200, with headers and a body.
     pub fn status_with(status: u16, headers: &[(&str, &str)], body: impl Into<String>) -> Self {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Fault::Status { status, headers: headers.iter().map(owned).collect(), body: body.into() }

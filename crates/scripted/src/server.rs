@@ -1,4 +1,4 @@
-//! The server: it listens on this machine only, and stops when it is dropped.
+//! The model server: listens on localhost only, and stops on drop.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,7 +26,7 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// If this machine lets no one listen on 127.0.0.1.
+    /// Panics if it cannot listen on 127.0.0.1.
     pub async fn start(script: Script) -> Self {
         Server::start_on(0, script).await.expect("a free port on 127.0.0.1")
     }
@@ -35,7 +35,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// What the operating system says, as that the port is taken.
+    /// Returns the error of the operating system, such as a port in use.
     pub async fn start_on(port: u16, script: Script) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
@@ -46,17 +46,17 @@ impl Server {
         Ok(Server { address, state, task })
     }
 
-    /// Where it listens, without a path.
+    /// The base URL, without a path.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What it was asked so far, in the order in which it came.
+    /// The requests so far, in order.
     pub fn requests(&self) -> Vec<Recorded> {
         self.state.progress().requests.clone()
     }
 
-    /// How many connections were made so far.
+    /// The number of connections so far.
     pub fn connections(&self) -> usize {
         self.state.connections.load(Ordering::Relaxed)
     }
@@ -68,11 +68,11 @@ impl Drop for Server {
     }
 }
 
-/// The connections end with the task that accepted them.
+/// Accepts connections. They are aborted with this task.
 async fn listen(listener: TcpListener, state: Arc<State>) {
     let mut connections = JoinSet::new();
     loop {
-        // Clients that leave in the middle are what this server is for.
+        // Errors of connections are ignored: tests make clients disconnect.
         while connections.try_join_next().is_some() {}
         if let Ok((stream, _)) = listener.accept().await {
             state.connections.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +81,7 @@ async fn listen(listener: TcpListener, state: Arc<State>) {
     }
 }
 
-/// What all connections share.
+/// The state shared by all connections.
 #[derive(Debug)]
 pub(crate) struct State {
     progress: Mutex<Progress>,
@@ -100,7 +100,7 @@ impl State {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a request and gives the turn that answers it, with its number.
+    /// Records a request, and returns the turn that answers it, with its number.
     pub(crate) fn next(&self, request: &Recorded) -> Option<(Turn, usize)> {
         let (turn, number) = {
             let mut progress = self.progress();
@@ -115,7 +115,7 @@ impl State {
             progress.used += 1;
             progress.script.turn_for(request, used)?
         };
-        // Outside of the lock: what computes an answer may look at the server.
+        // Outside of the lock: the function may query the server.
         match &turn.respond {
             Some(respond) => Some((respond(request), number)),
             None => Some((turn, number)),

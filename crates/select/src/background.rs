@@ -1,7 +1,8 @@
-//! How common words are among public skills.
+//! Document frequencies of words in a large corpus of public skills.
 //!
-//! In a catalog of thirty skills a word's own frequency says little: a word in one of thirty may be the most
-//! telling or an accident. So every catalog is counted as if some background stood beside it.
+//! In a catalog of thirty skills, a word's own frequency says little: a word found in one of thirty may be
+//! highly distinctive or there by accident. Every catalog is therefore scored as if this background corpus
+//! stood beside it.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -12,7 +13,7 @@ const MAGIC: &[u8; 8] = b"REPBDF1\n";
 
 static EMBEDDED: &[u8] = include_bytes!("../data/model/background.bin");
 
-/// Where a word was counted.
+/// The part of a skill in which a word was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Name and description.
@@ -31,7 +32,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// The frequencies that are part of the program.
+    /// The frequencies embedded in the program.
     pub fn embedded() -> &'static Background {
         static BACKGROUND: OnceLock<Background> = OnceLock::new();
         BACKGROUND.get_or_init(|| {
@@ -39,13 +40,13 @@ impl Background {
         })
     }
 
-    /// No background: every catalog speaks for itself.
+    /// Returns an empty background, so that a catalog is scored by its own frequencies alone.
     pub fn none() -> Background {
         let nothing = Cow::Borrowed(&[] as &[u8]);
         Background { skills: 1, stems: Strings::default(), head: nothing.clone(), whole: nothing }
     }
 
-    /// Reads what [`Background::write`] wrote.
+    /// Parses the format that [`Background::write`] produces; `None` if the bytes are malformed.
     pub fn read(bytes: Cow<'static, [u8]>) -> Option<Background> {
         let mut reader = Reader::new(bytes);
         reader.starts_with(MAGIC)?;
@@ -56,8 +57,8 @@ impl Background {
         (skills > 0 && reader.is_at_end()).then_some(Background { skills, stems, head, whole })
     }
 
-    /// The bytes of a table: stems in order, with the number of skills that have each in name or
-    /// description, and anywhere.
+    /// Serialises a table of sorted stems, each with the number of skills that have it in their head, and
+    /// anywhere.
     pub fn write(skills: u32, counts: &std::collections::BTreeMap<String, (u16, u16)>) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&skills.to_le_bytes());
@@ -67,22 +68,22 @@ impl Background {
         bytes
     }
 
-    /// The stems, sorted.
+    /// Returns the stems in sorted order.
     pub fn stems(&self) -> impl Iterator<Item = &str> {
         self.stems.iter()
     }
 
-    /// The share of skills that have a stem.
+    /// Returns the fraction of skills that contain a stem, from 0 to 1.
     pub fn share(&self, stem: &str, part: Part) -> f32 {
         self.find(stem).map_or(0.0, |at| self.share_at(at, part))
     }
 
-    /// Where a stem stands.
+    /// Returns the position of a stem in the sorted table.
     pub(crate) fn find(&self, stem: &str) -> Option<usize> {
         self.stems.find(stem)
     }
 
-    /// The share of skills that have the stem at a place.
+    /// Returns the fraction of skills that contain the stem at position `at`.
     pub(crate) fn share_at(&self, at: usize, part: Part) -> f32 {
         let counts = match part {
             Part::Head => &self.head,

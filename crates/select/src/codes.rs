@@ -1,4 +1,4 @@
-//! The codes of findings that need selection: `RS600` and up.
+//! Diagnostic codes of the lint rules that need selection: `RS600` and up.
 
 repertoire_text::diagnostic_codes! {
     INDISTINGUISHABLE = "RS600", "description-indistinguishable", Warning,

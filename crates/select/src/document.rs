@@ -1,34 +1,32 @@
-//! What selection sees of a skill.
+//! The view of a skill that selection works on.
 
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::depend::{self, Met};
 use repertoire_skill::skill::{Digest, Skill, Triggers};
 
-/// A skill as text and triggers. It borrows: an index keeps none of the text.
+/// A skill as text and triggers. The index copies none of the text, so a document only borrows it.
 #[derive(Clone, Debug)]
 pub struct Document<'a> {
-    /// The name to ask for, and the one that is reported.
+    /// The identifier used to request the skill, and the one in reports.
     pub id: &'a str,
-    /// The same digest is the same name and text.
+    /// Equal digests mean equal name and text.
     pub digest: Digest,
-    /// Its name.
     pub name: &'a str,
-    /// What it does and when to use it, from all fields that say so.
+    /// All fields that say what the skill does and when to use it: description, tags, capabilities, keywords.
     pub description: Vec<&'a str>,
     /// The instructions, in Markdown.
     pub body: &'a str,
-    /// What makes it apply.
     pub triggers: Triggers,
-    /// Whether it may be picked without being named.
+    /// True if the skill may be picked without being named in the task.
     pub is_offered: bool,
-    /// The agent that it asks for.
+    /// The agent that the skill asks to run in.
     pub agent: Option<&'a str>,
-    /// Names of the skills that it needs.
+    /// The ids of the catalog's skills that this one depends on.
     pub needs: Vec<&'a str>,
 }
 
 impl<'a> Document<'a> {
-    /// A document of name, description and body alone.
+    /// Creates a document from name, description and body alone.
     pub fn new(id: &'a str, name: &'a str, description: &'a str, body: &'a str) -> Self {
         Document {
             id,
@@ -43,13 +41,13 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Every skill of a catalog, in its order. Agents are no skills.
+    /// Builds the documents of all skills in a catalog, in catalog order. Agents are left out.
     pub fn all(catalog: &'a Catalog) -> Vec<Self> {
         let skills = catalog.entries().iter().filter(|entry| !entry.skill.is_agent());
         skills.map(|entry| Document::of(entry, catalog)).collect()
     }
 
-    /// An entry of a catalog.
+    /// Builds the document of one catalog entry, with its dependencies resolved.
     pub fn of(entry: &'a Entry, catalog: &'a Catalog) -> Self {
         let skill = &*entry.skill;
         let needs =
@@ -60,14 +58,13 @@ impl<'a> Document<'a> {
         Document { needs: needs.collect(), ..Document::of_skill(&entry.id, skill) }
     }
 
-    /// A skill by itself, under a name to ask for.
+    /// Builds the document of a skill outside a catalog, so without dependencies.
     pub(crate) fn of_skill(id: &'a str, skill: &'a Skill) -> Self {
-        let words = |list: &'a [String]| list.iter().map(String::as_str);
         let mut description = vec![skill.description.as_str()];
         description.extend(skill.claude.when_to_use.as_deref());
-        description.extend(words(&skill.tags));
-        description.extend(words(&skill.capabilities));
-        description.extend(words(&skill.triggers.keywords));
+        description.extend(skill.tags.iter().map(String::as_str));
+        description.extend(skill.capabilities.iter().map(String::as_str));
+        description.extend(skill.triggers.keywords.iter().map(String::as_str));
         Document {
             id,
             digest: digest_of(&skill.name, &skill.digest()),
@@ -82,7 +79,8 @@ impl<'a> Document<'a> {
     }
 }
 
-/// A name may come from a folder, and is indexed with the file.
+/// Combines the digest of the file with the name, because the name may come from the folder rather than the
+/// file.
 fn digest_of(name: &str, file: &Digest) -> Digest {
     let mut bytes = file.as_bytes().to_vec();
     bytes.extend_from_slice(name.as_bytes());

@@ -1,5 +1,5 @@
-//! Measuring selection against labelled queries: from labels and answers to figures, a plot and a comparison.
-//! Nothing here reads a file, prints or looks at a clock.
+//! Measures selection against labelled queries: from labels and answers to figures, a plot and a comparison.
+//! This module does not read files, print or use the clock.
 
 pub mod answer;
 pub mod calibration;

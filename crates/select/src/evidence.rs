@@ -1,18 +1,19 @@
-//! What a stage found about a skill.
+//! Evidence that a stage of the pipeline found for a skill.
 
 use crate::selection::Reason;
 
-/// A finding for a skill.
+/// A single piece of evidence for a skill.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Evidence {
-    /// The skill's place in the catalog.
+    /// The index of the skill in the catalog.
     pub(crate) skill: usize,
-    /// How likely this alone makes the skill right, 0 to 1.
+    /// The probability, from 0 to 1, that the skill is right given this evidence alone.
     pub(crate) strength: f32,
     pub(crate) reason: Reason,
 }
 
-/// Findings add up, and never past certainty: one strong one is enough, and more only add.
+/// Combines strengths as independent probabilities (noisy-or): one strong piece is enough, and more never
+/// lower the result.
 ///
 /// ```text
 /// none: 0   0.8: 0.8   0.8 and 0.8: 0.96
@@ -21,12 +22,14 @@ pub(crate) fn combine(strengths: impl IntoIterator<Item = f32>) -> f32 {
     1.0 - strengths.into_iter().map(|strength| 1.0 - strength).product::<f32>()
 }
 
-/// A finding from which on it can decide by itself.
+/// The strength at which a single piece of declared evidence can decide a selection.
 const STRONG: f32 = 0.6;
-/// What weak findings reach together: however many words and patterns a skill claims, they decide nothing.
+/// The cap on combined weak evidence: any number of keywords and patterns that a skill declares stays
+/// undecided.
 const WEAK_TOGETHER_MAX: f32 = 0.5;
 
-/// The same for what skills declare about themselves, where many weak findings are worth no strong one.
+/// Like [`combine`], for triggers that skills declare about themselves: many weak ones never add up to a
+/// strong one.
 pub(crate) fn combine_declared(strengths: impl IntoIterator<Item = f32> + Clone) -> f32 {
     let most = strengths.clone().into_iter().fold(0.0, f32::max);
     let all = combine(strengths);

@@ -1,52 +1,52 @@
-//! Words of a task that no skill has: other stems, compounds and slips of the finger that some skill may have
-//! meant.
+//! Expands task words that no skill contains to stems that some skill does contain: other languages' stems,
+//! compounds and typos.
 //!
-//! Only words that would otherwise say nothing come here, so nothing that is found can be lost. What stands
-//! for a word is less like it than the word itself, and reasons name it.
+//! Only words that would otherwise match nothing are expanded, so no exact match is ever lost. A replacement
+//! weighs less than the word itself would, and the reasons name it.
 
 use crate::background::{Background, Part};
 use crate::index::Index;
 use crate::query::Place;
 use crate::words::Language;
 
-/// How like a word its stem in another language is.
+/// The weight of the word's stem in another language, relative to an exact match.
 const OTHER_LANGUAGE: f32 = 0.9;
-/// How like a word is that differs by one slip.
+/// The weight of a stem at one typo's distance.
 const SLIP: f32 = 0.8;
-/// How like a compound its parts are, and a part its compounds.
+/// The weight of the parts of a compound, and of the compounds that contain a word.
 const COMPOUND: f32 = 0.6;
 
-/// Shorter words have too many neighbours.
+/// Shorter words have too many neighbours at one typo's distance.
 const WORD_LETTERS_MIN: usize = 5;
-/// A part of a compound, and what must be left of it.
+/// The minimum length of a known part of a compound, and of the remainder.
 const PART_LETTERS_MIN: usize = 4;
 const REST_LETTERS_MIN: usize = 3;
-/// Most stems that stand for one word.
+/// The maximum number of replacements for one word.
 const PLACES_MAX: usize = 4;
-/// Most stems that are compared with a word.
+/// The maximum number of stems that are compared with a word.
 const COMPARED_MAX: usize = 2000;
 
-/// The stems of the index that may stand for a word.
+/// Returns the stems of the index that may replace an unknown word.
 pub(crate) fn expand(word: &str, stem: &str, index: &Index, background: &Background) -> Vec<Place> {
     let letters = word.chars().count();
     if letters < WORD_LETTERS_MIN || !word.chars().all(char::is_alphabetic) {
         return Vec::new();
     }
-    // What many skills have is a word as it stands, and means itself.
+    // A word from the background corpus is an ordinary word: don't treat it as a typo.
     if background.share(stem, Part::Whole) > 0.0 {
         return Vec::new();
     }
     let terms = index.terms();
-    let place = |at: usize, likeness: f32| Place { at, likeness };
     let mut places: Vec<Place> = Language::others()
         .filter_map(|language| terms.find(&language.stem(word)))
-        .map(|at| place(at, OTHER_LANGUAGE))
+        .map(|at| Place { at, likeness: OTHER_LANGUAGE })
         .collect();
     if places.is_empty() {
-        places = slips(stem, index).map(|at| place(at, SLIP)).collect();
+        places = slips(stem, index).map(|at| Place { at, likeness: SLIP }).collect();
     }
     if places.is_empty() {
-        places = compounds(word, stem, index).into_iter().map(|at| place(at, COMPOUND)).collect();
+        let compounds = compounds(word, stem, index).into_iter();
+        places = compounds.map(|at| Place { at, likeness: COMPOUND }).collect();
     }
     places.sort_by_key(|place| place.at);
     places.dedup_by_key(|place| place.at);
@@ -54,7 +54,7 @@ pub(crate) fn expand(word: &str, stem: &str, index: &Index, background: &Backgro
     places
 }
 
-/// Stems that begin with the same two letters and are one slip away.
+/// Returns stems that share the first two letters and are one typo away.
 fn slips<'a>(stem: &'a str, index: &'a Index) -> impl Iterator<Item = usize> + 'a {
     let end = stem.char_indices().nth(2).map_or(stem.len(), |(at, _)| at);
     let terms = index.terms();
@@ -64,7 +64,7 @@ fn slips<'a>(stem: &'a str, index: &'a Index) -> impl Iterator<Item = usize> + '
         .filter(move |at| is_one_slip(stem, terms.get(*at)))
 }
 
-/// Whether two words differ by one letter more, less, other or swapped with the next.
+/// Returns true if two words differ by one inserted, deleted, replaced or transposed letter.
 pub(crate) fn is_one_slip(one: &str, other: &str) -> bool {
     if one.len().abs_diff(other.len()) > 4 {
         return false;
@@ -80,7 +80,8 @@ pub(crate) fn is_one_slip(one: &str, other: &str) -> bool {
     }
 }
 
-/// The longest stems that a word begins or ends with, or the shortest that begin with it.
+/// Returns the longest stem that the word begins with, the longest that it ends with, and the two shortest
+/// that begin with its stem.
 fn compounds(word: &str, stem: &str, index: &Index) -> Vec<usize> {
     let terms = index.terms();
     let letters = word.chars().count();

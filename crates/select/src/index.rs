@@ -1,10 +1,10 @@
-//! The inverted index: for every stem, in which skills it stands and how much it says about each.
+//! The inverted index: the skills that contain each stem, with the stem's weight in each of them.
 //!
-//! A skill has two halves. Its *head* is name and description, what its author wants it to be found by; its
-//! *body* is headings and instructions. For each half a stem's weight in a skill is the saturated,
-//! length-normalised frequency of BM25, worked out once and kept in six bits, beside two bits that say in
-//! which fields it stands. Document frequencies come in when a task is scored, so that adding a skill changes
-//! nothing about the others.
+//! A skill has two halves. The *head* is its name and description, written by the author so that the skill
+//! can be found; the *body* is its headings and instructions. For each half, a stem's weight is the
+//! saturated, length-normalised term frequency of BM25, computed once and quantised to six bits, next to two
+//! bits for the fields that contain it. Document frequencies are applied when a task is scored, so adding a
+//! skill changes nothing about the others.
 
 use repertoire_skill::skill::Digest;
 
@@ -24,24 +24,24 @@ use crate::vectors::{Vector, dots, dots_at};
 /// Everything about a catalog that does not depend on the task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Index {
-    /// Of the vectors that it was made with.
+    /// The fingerprint of the vectors that the index was built with.
     fingerprint: u64,
     digests: Vec<Digest>,
-    /// Words in each field of each skill, and what is usual in this catalog.
+    /// The number of words in each field of each skill, and the average over the catalog.
     lengths: Vec<build::Lengths>,
     usual: build::Lengths,
     terms: Strings,
     postings: Postings,
-    /// Stems of passages that speak against a skill.
+    /// Stems of the passages that say what a skill is not for.
     contra: Ragged<u32>,
-    /// Filters of the pairs of words that stand side by side.
+    /// One filter per skill of the pairs of adjacent words.
     pairs: Ragged<u8>,
     dimensions: usize,
     vectors: Vec<i8>,
     scales: Vec<f32>,
 }
 
-/// Lists of different lengths, one after the other.
+/// Lists of different lengths, stored one after the other.
 #[derive(Clone, Debug, PartialEq)]
 struct Ragged<T> {
     ends: Vec<u32>,
@@ -72,22 +72,22 @@ impl<T: Copy> Ragged<T> {
 }
 
 impl Index {
-    /// How many skills are indexed.
+    /// The number of indexed skills.
     pub fn len(&self) -> usize {
         self.digests.len()
     }
 
-    /// The digests of the skills' texts, in order.
+    /// The digests of the skills' texts, in index order.
     pub fn digests(&self) -> &[Digest] {
         &self.digests
     }
 
-    /// Whether there are none.
+    /// Returns true if no skill is indexed.
     pub fn is_empty(&self) -> bool {
         self.digests.is_empty()
     }
 
-    /// Bytes of memory, all in all.
+    /// The memory that the index takes, in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(self.digests.as_slice())
             + size_of_val(self.lengths.as_slice())
@@ -99,23 +99,23 @@ impl Index {
             + size_of_val(self.scales.as_slice())
     }
 
-    /// The stems, sorted.
+    /// The stems, in sorted order.
     pub fn terms(&self) -> &Strings {
         &self.terms
     }
 
-    /// How many skills have a stem anywhere, and how many have it in name or description.
+    /// Returns the number of skills that contain a stem anywhere, and in name or description.
     pub fn frequencies(&self, term: usize) -> [u32; 2] {
         self.postings.frequencies.get(term).copied().unwrap_or_default()
     }
 
-    /// Calls `found` with every skill that has a stem, in order.
+    /// Calls `found` for every skill that contains a stem, in index order.
     #[inline]
     pub(crate) fn each_posting(&self, term: usize, found: impl FnMut(Posting)) {
         self.postings.each(term, found);
     }
 
-    /// The stems of passages that say what a skill is not for, as places in [`Index::terms`].
+    /// The stems of the passages that say what a skill is not for, as positions in [`Index::terms`].
     pub fn contra(&self, skill: usize) -> &[u32] {
         self.contra.get(skill)
     }
@@ -124,7 +124,7 @@ impl Index {
         self.pairs.get(skill)
     }
 
-    /// Whether two stems stand side by side in a skill.
+    /// Returns true if two stems stand side by side in a skill. The filter may give false positives.
     pub(crate) fn has_pair(&self, skill: usize, pair: Pair) -> bool {
         pairs::has(self.pairs(skill), pair)
     }
@@ -134,7 +134,7 @@ impl Index {
         self.vectors.get(start..start + self.dimensions).unwrap_or_default()
     }
 
-    /// Adds, to a number a skill, its closeness to a text times a factor.
+    /// Adds to each skill's score its closeness to a text, times a factor.
     pub(crate) fn add_closeness(&self, query: &Vector, factor: f32, scores: &mut [f32]) {
         if self.dimensions == 0 || query.bytes.len() != self.dimensions {
             return;
@@ -146,12 +146,12 @@ impl Index {
         });
     }
 
-    /// The closeness of a text to one skill, -1 to 1.
+    /// Returns the cosine similarity of a text and one skill, -1 to 1.
     pub fn closeness(&self, skill: usize, query: &Vector) -> f32 {
         self.closeness_of(&[skill as u32], query).first().copied().unwrap_or(0.0)
     }
 
-    /// The closeness of a text to some skills.
+    /// Returns the cosine similarity of a text and each of the given skills.
     pub(crate) fn closeness_of(&self, skills: &[u32], query: &Vector) -> Vec<f32> {
         let mut closeness = vec![0.0; skills.len()];
         if query.bytes.len() == self.dimensions {

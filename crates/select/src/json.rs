@@ -1,4 +1,4 @@
-//! Selections for programs, with published schemas.
+//! JSON output of selections, with published schemas.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,45 +8,45 @@ use crate::selector::{Explanation, Problem};
 use crate::settings::Stage;
 use crate::task::Task;
 
-/// `rep match --json`.
+/// The output of `rep match --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MatchJson {
-    /// The task's text.
+    /// The text of the task.
     pub task: String,
-    /// How the picks came about: by a hint, a trigger, a match, or `none`.
+    /// How the picks were found: `hint`, `trigger`, `match`, or `none` if there are no picks.
     pub strategy: String,
-    /// Picked skills, the best first; what they need comes right after them.
+    /// The picked skills, best first; the dependencies of a pick follow it directly.
     pub picks: Vec<Pick>,
     /// Skills that were nearly picked.
     pub near_misses: Vec<NearMiss>,
-    /// Whether nothing was picked.
+    /// True if no skill was picked.
     pub abstained: bool,
-    /// The best score that any skill reached.
+    /// The best score of any skill.
     pub best: f32,
-    /// The skill that reached it, if nothing was picked.
+    /// The skill with the best score, if no skill was picked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
-    /// What that skill lacked.
+    /// The condition that the nearest skill failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lacked: Option<Lack>,
-    /// Picks that are not trusted: they can be read, and get no capability.
+    /// Picks that are not trusted: they can be read, but get no capabilities.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untrusted: Vec<String>,
-    /// What is asked of a score.
+    /// The minimum score for a pick.
     pub threshold: f32,
-    /// Names in hints that lead nowhere.
+    /// Names in hints that match no skill.
     pub unresolved: Vec<Unresolved>,
-    /// How many skills there are.
+    /// The number of skills that were considered.
     pub skills: usize,
-    /// How long the selection took, in microseconds, without reading skills.
+    /// The duration of the selection in microseconds, not counting the loading of skills.
     pub took_us: u64,
-    /// With `--explain`: every stage's word on the skills that came nearest.
+    /// With `--explain`: the results of every stage for the best-scoring skills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explained: Vec<WhyJson>,
 }
 
 impl MatchJson {
-    /// What was selected; how long it took and out of how many is for the caller to add.
+    /// Converts a selection. The caller fills in `skills`, `took_us`, `untrusted` and `explained`.
     pub fn of(task: &Task, selection: Selection, threshold: f32) -> Self {
         let best_pick = selection.picks.iter().map(|pick| pick.score).fold(0.0, f32::max);
         MatchJson {
@@ -68,43 +68,43 @@ impl MatchJson {
     }
 }
 
-/// `rep match --why NAME --json`.
+/// The output of `rep match --why NAME --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WhyJson {
-    /// The skill.
+    /// The name of the skill.
     pub name: String,
-    /// Whether it was picked.
+    /// True if the skill was picked.
     pub picked: bool,
-    /// How likely it is to be right, 0 to 1.
+    /// The probability that the skill is right, 0 to 1.
     pub score: f32,
-    /// What is asked of it.
+    /// The minimum score for a pick.
     pub threshold: f32,
-    /// Its place by words and meaning, from 1, if it is among the best.
+    /// The rank by words and meaning, from 1; null if the skill is not among the candidates.
     pub rank: Option<usize>,
-    /// What kept it out.
+    /// The condition that kept the skill out.
     pub lacked: Option<Lack>,
-    /// Telling words of the task that it does not have.
+    /// Distinctive words of the task that the skill does not contain.
     pub missing: Vec<String>,
-    /// How likely words and meaning alone make it, 0 to 1.
+    /// The probability by words and meaning alone, 0 to 1.
     pub by_text: f32,
-    /// How likely its triggers alone make it, 0 to 1.
+    /// The probability by triggers alone, 0 to 1.
     pub by_triggers: f32,
-    /// What every stage says.
+    /// The results of every stage.
     pub stages: Vec<StageJson>,
-    /// Triggers that it declares and that cannot be used.
+    /// Declared triggers that cannot be used.
     pub problems: Vec<Problem>,
-    /// The picked skill that needs it, if it is picked for that.
+    /// The picked skill that depends on this one, if it was picked as a dependency.
     pub needed_by: Option<String>,
 }
 
-/// One stage's word on a skill.
+/// The result of one stage for a skill.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StageJson {
-    /// The stage.
+    /// The name of the stage.
     pub stage: Stage,
-    /// What it says, in its own unit.
+    /// The score, in the unit of the stage.
     pub score: f32,
-    /// Why.
+    /// The reasons for the score.
     pub reasons: Vec<Reason>,
 }
 

@@ -1,4 +1,4 @@
-//! From a task to the few skills that matter, with reasons, and silence when none fits.
+//! Selects the few skills that fit a task, with reasons, and abstains if none does.
 
 pub mod background;
 pub mod codes;

@@ -1,7 +1,8 @@
-//! Lint that needs selection: skills that cannot be told apart, and skills that their own words do not find.
+//! Lint rules that need selection: skills that cannot be told apart, and skills that their own words do not
+//! find.
 //!
-//! Both look at skills together, so what they say depends on which skills those are. They compare what an
-//! agent would be offered: skills that have to be named, and agents, take no part.
+//! Both rules compare skills, so their findings depend on which skills are linted together. Only skills that
+//! are offered to an agent are compared: agents, and skills that have to be named, are left out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ mod own_words;
 mod testing;
 mod twins;
 
-/// Every code that lint can report, by id.
+/// Returns every code that lint can report, ordered by id.
 pub fn all_codes() -> Vec<&'static Code> {
     let mut all = skill_lint::all_codes();
     all.extend(codes::ALL);
@@ -28,12 +29,13 @@ pub fn all_codes() -> Vec<&'static Code> {
     all
 }
 
-/// Whether a profile asks these rules: only our own. The others say what another tool would say.
+/// Returns true if a profile uses these rules. Only our own does, because the others reproduce another tool's
+/// findings.
 pub fn applies(profile: ProfileId) -> bool {
     profile == ProfileId::Repertoire
 }
 
-/// Findings about skills that are offered together, in the order of the skills.
+/// Checks skills that are offered together, and returns the findings in the order of the skills.
 pub fn check(skills: &[Arc<Skill>], model: &Model) -> Vec<Diagnostic> {
     let offered: Vec<&Skill> =
         skills.iter().map(|skill| &**skill).filter(|skill| skill.is_offered()).collect();
@@ -48,8 +50,8 @@ pub fn check(skills: &[Arc<Skill>], model: &Model) -> Vec<Diagnostic> {
     out
 }
 
-/// The same file under the same name is one skill that lies in two places, as when a project serves two
-/// clients: there is nothing to tell apart. The copies are mentioned, and the first stands for all.
+/// Keeps only the first of several copies of a skill: the same file under the same name, as in a project that
+/// serves two clients. The copies get an `Info` diagnostic.
 fn without_copies(skills: Vec<&Skill>) -> (Vec<&Skill>, Vec<Diagnostic>) {
     skills.par_iter().for_each(|skill| {
         skill.digest();
@@ -75,7 +77,7 @@ fn without_copies(skills: Vec<&Skill>) -> (Vec<&Skill>, Vec<Diagnostic>) {
     (kept, copies)
 }
 
-/// What a skill is called in messages: its name, and its file where others have the name too.
+/// The labels of skills in messages: the name, and the file as well if the name is not unique.
 struct Names(Vec<String>);
 
 impl Names {
@@ -96,7 +98,7 @@ impl Names {
     }
 }
 
-/// What an agent reads of a skill before it chooses, besides the name.
+/// Returns the texts, apart from the name, by which an agent chooses a skill.
 fn descriptions(skill: &Skill) -> impl Iterator<Item = &str> {
     std::iter::once(skill.description.as_str()).chain(skill.claude.when_to_use.as_deref())
 }

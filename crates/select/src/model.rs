@@ -1,11 +1,11 @@
-//! What selection knows of the world before it sees a catalog: word vectors and background frequencies.
+//! The data that selection needs before it sees a catalog: word vectors and background frequencies.
 
 use std::sync::Arc;
 
 use crate::background::Background;
 use crate::vectors::Vectors;
 
-/// Vectors and frequencies, shared.
+/// Word vectors and background frequencies. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Model {
     vectors: Shared<Vectors>,
@@ -45,7 +45,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// The model that is part of the program.
+    /// Returns the model embedded in the program.
     pub fn embedded() -> Self {
         Model {
             vectors: Shared::Embedded(Vectors::embedded()),
@@ -53,17 +53,15 @@ impl Model {
         }
     }
 
-    /// The same with other vectors.
+    /// Replaces the vectors.
     pub fn with_vectors(self, vectors: Vectors) -> Self {
         Model { vectors: Shared::Loaded(Arc::new(vectors)), ..self }
     }
 
-    /// The vectors.
     pub fn vectors(&self) -> &Vectors {
         &self.vectors
     }
 
-    /// The frequencies.
     pub fn background(&self) -> &Background {
         &self.background
     }

@@ -1,13 +1,13 @@
-//! Passages of a description that say what a skill is *not* for.
+//! Finds the passages of a description that say what a skill is *not* for.
 //!
-//! "Do not use for spreadsheets" makes a skill look like one for spreadsheets to everything that counts
-//! words. Such passages are taken out before a description is indexed, and speak against the skill instead.
+//! "Do not use for spreadsheets" makes a skill look like one for spreadsheets to anything that counts words.
+//! Such passages are removed before a description is indexed, and count against the skill instead.
 
 use std::sync::OnceLock;
 
 use regex::Regex;
 
-/// Where a passage begins; it lasts to the end of its sentence.
+/// The openings of such passages. A passage extends to the end of its sentence.
 const OPENINGS: &[&str] = &[
     r"(do|does|should|must|shall|can|may) ?n[o']t (be )?(use[ds]?|invoke[ds]?|triggers?|triggered|apply|activate|load|handle|cover|replace|need)\b",
     r"don['’]t (use|invoke|trigger|apply|activate|load)\b",
@@ -29,26 +29,26 @@ fn opening() -> &'static Regex {
     })
 }
 
-/// Whether a heading opens a section about what the skill is not for.
+/// Returns true if a heading opens a section about what the skill is not for.
 pub fn is_against(heading: &str) -> bool {
     static HEADING: OnceLock<Regex> = OnceLock::new();
     let pattern = r"(?i)\b(?:(?:when|what) not to|not (?:to )?(?:use|for|be used)|do(?:es)? ?n[o'’]t (?:use|trigger|cover|apply)|don['’]t use|out of scope|non-?goals?|anti-?triggers?|negative triggers?|not covered|skip (?:this|when|if))\b";
-    let heading_of = || {
+    let regex = HEADING.get_or_init(|| {
         Regex::new(pattern).unwrap_or_else(|error| unreachable!("the pattern is fixed: {error}"))
-    };
-    HEADING.get_or_init(heading_of).is_match(heading)
+    });
+    regex.is_match(heading)
 }
 
-/// A description without the passages that speak against it, and those passages.
+/// A description split into the passages for and against the skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passages<'a> {
-    /// What speaks for the skill, in order.
+    /// Passages that say what the skill is for, in order.
     pub pro: Vec<&'a str>,
-    /// What speaks against it.
+    /// Passages that say what the skill is not for, in order.
     pub contra: Vec<&'a str>,
 }
 
-/// Takes a description apart.
+/// Splits a description into passages for and against the skill.
 ///
 /// ```
 /// use repertoire_select::passages::split;
@@ -71,16 +71,22 @@ pub fn split(description: &str) -> Passages<'_> {
     passages
 }
 
-/// Where the sentence ends that goes on at a place. A full stop ends it only before a blank: `v1.2` does not.
+/// Returns the end of the sentence that continues at `from`. A full stop ends it only before white space, so
+/// `v1.2` does not.
 fn sentence_end(text: &str, from: usize) -> usize {
     let rest = &text[from..];
-    let ends = |(at, c): (usize, char)| match c {
+    let end = rest.char_indices().find(|(at, c)| ends_sentence(rest, *at, *c));
+    end.map_or(text.len(), |(at, _)| from + at)
+}
+
+/// Returns true if the character `c` at position `at` ends a sentence.
+fn ends_sentence(text: &str, at: usize, c: char) -> bool {
+    match c {
         ';' | '\n' => true,
-        '.' | '!' | '?' => rest[at + 1..].chars().next().is_none_or(char::is_whitespace),
+        '.' | '!' | '?' => text[at + 1..].chars().next().is_none_or(char::is_whitespace),
         '。' => true,
         _ => false,
-    };
-    rest.char_indices().find(|found| ends(*found)).map_or(text.len(), |(at, _)| from + at)
+    }
 }
 
 #[cfg(test)]

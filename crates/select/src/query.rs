@@ -1,4 +1,4 @@
-//! A task's text as the index sees it: stems with what they are worth, pairs, sentences and a direction.
+//! A task's text prepared for scoring: weighted stems, pairs, sentences and vectors.
 
 use crate::background::{Background, Part};
 use crate::expand::expand;
@@ -7,34 +7,34 @@ use crate::limits::{SENTENCES_MAX, TASK_BYTES_MAX, TASK_TERMS_MAX};
 use crate::vectors::{Vector, Vectors, quantise};
 use crate::words::{Language, each_word_joined};
 
-/// How many skills of the background stand beside a catalog.
+/// The number of background skills that are added to a catalog's own when document frequencies are computed.
 const BACKGROUND_SKILLS: f32 = 500.0;
-/// The share of a stem that the background has not: less than one skill of the many.
+/// The fraction for a stem that is not in the background: half a skill of its 67,745.
 const UNSEEN: f32 = 0.5 / 67_745.0;
 
 /// A word of the task.
 #[derive(Clone, Debug)]
 pub(crate) struct Term {
-    /// As the user wrote it, in lower case.
+    /// The word as the user wrote it, in lower case.
     pub(crate) word: String,
     pub(crate) stem: String,
-    /// Places in the index's stems that it stands for.
+    /// The stems of the index that the word matches.
     pub(crate) places: Vec<Place>,
-    /// How telling it is in a name or description.
+    /// The inverse document frequency of the word in names and descriptions.
     pub(crate) head: f32,
-    /// How telling it is anywhere in a skill.
+    /// The inverse document frequency of the word anywhere in a skill.
     pub(crate) whole: f32,
 }
 
-/// A stem of the index that a word of the task stands for.
+/// A stem of the index that matches a word of the task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) at: usize,
-    /// How like the word it is: 1 for its very stem.
+    /// The similarity to the word: 1 for its own stem.
     pub(crate) likeness: f32,
 }
 
-/// Two terms side by side.
+/// Two adjacent terms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairOf {
     pub(crate) pair: Pair,
@@ -43,24 +43,24 @@ pub(crate) struct PairOf {
     pub(crate) worth: f32,
 }
 
-/// Some of the task's terms, in the order of the text: the whole of it, or a sentence.
+/// The terms of the whole text or of one sentence, sorted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Span {
-    /// Places in [`Query::terms`].
+    /// Positions in [`Query::terms`].
     pub(crate) terms: Vec<usize>,
-    /// Terms that stand side by side.
+    /// Pairs of adjacent terms.
     pub(crate) pairs: Vec<PairOf>,
     pub(crate) vector: Vector,
-    /// How it begins, to be shown.
+    /// The beginning of the text, for display.
     pub(crate) text: String,
 }
 
-/// A task's text.
+/// The analysed text of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct Query {
     pub(crate) terms: Vec<Term>,
     pub(crate) whole: Span,
-    /// Empty where the text is one sentence.
+    /// Empty if the text is a single sentence.
     pub(crate) sentences: Vec<Span>,
 }
 
@@ -74,7 +74,7 @@ impl Query {
         let text = &text[..text.floor_char_boundary(TASK_BYTES_MAX)];
         let language = Language::of(text);
         let mut query = Query { terms: Vec::new(), whole: Span::default(), sentences: Vec::new() };
-        // The sum of a text is that of its sentences: each is read once.
+        // The vector sum of a text is that of its sentences, so each is read only once.
         let mut sum = vectors.empty_sum();
         let mut sums = Vec::new();
         for sentence in sentences(text) {
@@ -111,7 +111,7 @@ impl Query {
         query
     }
 
-    /// Adds the terms of a sentence, and returns them in its order.
+    /// Adds the terms of a sentence, and returns their positions in its order.
     fn add(
         &mut self,
         sentence: &str,
@@ -120,12 +120,13 @@ impl Query {
         background: &Background,
     ) -> Vec<usize> {
         let mut order = Vec::new();
-        // How much there was before each word, so that the parts of one can be taken back.
+        // The lengths of `order` and `terms` before each word, to undo the parts of a joined word.
         let mut before: Vec<(usize, usize)> = Vec::new();
         each_word_joined(sentence, |word, joins| {
             let stem = language.stem(word);
             if joins > 0 {
-                // A whole that skills know goes before its parts: `GitHub` is not about `git` and `hub`.
+                // If a skill contains the joined word, it replaces its parts: `GitHub` is not about `git` and
+                // `hub`.
                 let start = before.len().checked_sub(joins).and_then(|at| before.get(at));
                 let (Some(_), Some(start)) = (index.terms().find(&stem), start) else { return };
                 order.truncate(start.0);
@@ -187,7 +188,7 @@ impl Term {
     }
 }
 
-/// A sentence as far as it is shown.
+/// Returns the beginning of a sentence, for display.
 fn beginning(sentence: &str) -> String {
     const CHARS_MAX: usize = 50;
     let sentence = sentence.trim();
@@ -197,7 +198,7 @@ fn beginning(sentence: &str) -> String {
     }
 }
 
-/// The sentences of a text, roughly: ends of lines, and marks that end a sentence before a blank.
+/// Splits a text roughly into sentences: at newlines, and at punctuation followed by white space.
 pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! What selection answers: picks with reasons, near misses with what they lacked, or an abstention.
+//! The result of a selection: picks with reasons, near misses with what they lacked, or an abstention.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::Stage;
 
-/// How a skill came to be picked.
+/// The kind of evidence that led to a pick.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// Somebody named it.
+    /// The user or the caller named the skill.
     Hint,
-    /// One of its triggers fired.
+    /// One of the skill's triggers fired.
     Trigger,
-    /// Its text fits the task.
+    /// The skill's text fits the task.
     Match,
-    /// A picked skill needs it.
+    /// A picked skill depends on it.
     Need,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// A part of a skill's text.
+/// A field of a skill's text.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -44,7 +44,7 @@ pub enum Field {
     Name,
     /// The description.
     Description,
-    /// The body's headings.
+    /// The headings of the body.
     Headings,
     /// The body.
     Body,
@@ -61,99 +61,99 @@ impl fmt::Display for Field {
     }
 }
 
-/// One reason for a skill, or against it.
+/// A reason for or against a skill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Reason {
-    /// It was named.
+    /// The task names the skill.
     Hint {
-        /// As it was named.
+        /// The name as it was written.
         named: String,
     },
-    /// It waits for the event.
+    /// The skill declares the event that started the task.
     Event {
-        /// The event.
+        /// The name of the event.
         event: String,
     },
-    /// It is for such paths.
+    /// The task touches a path that the skill declares.
     Path {
         /// The glob of the skill.
         glob: String,
-        /// A path of the task that it matches.
+        /// A path of the task that the glob matches.
         path: String,
     },
-    /// The task has one of its phrases.
+    /// The task contains one of the skill's trigger phrases.
     Phrase {
         /// The phrase.
         phrase: String,
     },
-    /// The task matches one of its patterns.
+    /// The task matches one of the skill's trigger patterns.
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What it matched.
+        /// The text that the pattern matched.
         matched: String,
     },
     /// Skill and task share a word.
     Word {
-        /// The word, as the task has it.
+        /// The word as the task has it.
         word: String,
-        /// The word that the skill has instead, where it is not the same.
+        /// The stem that the skill has instead, if it differs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         as_word: Option<String>,
-        /// Where the skill has it.
+        /// The fields of the skill that contain it.
         fields: Vec<Field>,
-        /// Its share of the score by words, 0 to 1.
+        /// The share of the score by words, 0 to 1.
         weight: f32,
     },
-    /// Skill and task mean similar things.
+    /// Skill and task are close in meaning.
     Meaning {
-        /// Closeness, -1 to 1.
+        /// The cosine similarity, -1 to 1.
         closeness: f32,
     },
-    /// It answers one sentence of the task best.
+    /// The skill fits one sentence of the task best.
     Sentence {
-        /// The sentence, cut if it is long.
+        /// The beginning of the sentence.
         sentence: String,
     },
-    /// What was said before fits it.
+    /// The skill fits the conversation so far.
     Conversation {
-        /// How much that adds to the score.
+        /// The amount added to the score.
         boost: f32,
     },
-    /// It was used before.
+    /// The skill was used before.
     Usage {
-        /// How often.
+        /// The number of earlier uses.
         times: u32,
-        /// How much that adds to the score.
+        /// The amount added to the score.
         boost: f32,
     },
-    /// It is made for the agent that does the work.
+    /// The skill is made for the agent that runs the task.
     Agent {
-        /// The agent.
+        /// The name of the agent.
         agent: String,
-        /// How much that adds to the score.
+        /// The amount added to the score.
         boost: f32,
     },
-    /// A picked skill needs it.
+    /// A picked skill depends on this one.
     Need {
-        /// The skill that needs it.
+        /// The skill that depends on it.
         by: String,
     },
-    /// One of the phrases that speak against it is in the task.
+    /// The task contains a phrase of the skill's `triggers.not`.
     Not {
         /// The phrase.
         phrase: String,
     },
-    /// Its description says that it is not for this.
+    /// The skill's description says that it is not for this task.
     NotFor {
-        /// Words of the task that stand in such a passage and nowhere else in the description.
+        /// Words of the task that occur in such a passage and nowhere else in the description.
         words: Vec<String>,
     },
 }
 
 impl Reason {
-    /// The stage that found it.
+    /// The stage that found the reason.
     pub fn stage(&self) -> Stage {
         match self {
             Reason::Hint { .. } => Stage::Hints,
@@ -213,33 +213,33 @@ impl fmt::Display for Reason {
 /// A skill that was picked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pick {
-    /// The skill.
+    /// The name of the skill.
     pub name: String,
-    /// How likely it is to be right, 0 to 1.
+    /// The probability that the skill is right, 0 to 1.
     pub score: f32,
-    /// How it came to be picked.
+    /// The kind of evidence that led to the pick.
     pub strategy: Strategy,
-    /// Why: triggers first, then words with the most telling first, then the rest.
+    /// The reasons: triggers first, then words by weight, then the rest.
     pub reasons: Vec<Reason>,
 }
 
-/// Why a skill was not picked.
+/// The reason why a skill was not picked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Lack {
-    /// It did not reach what is asked.
+    /// The score is below the threshold.
     Score {
-        /// What was asked.
+        /// The threshold that applied.
         threshold: f32,
     },
-    /// There was no more room.
+    /// The maximum number of picks was reached.
     Room {
-        /// Most skills that are picked.
+        /// The maximum number of picks.
         max_skills: usize,
     },
-    /// It may only be used when it is named.
+    /// The skill may only be used if it is named.
     Name,
-    /// Skills are picked only when they are named.
+    /// Automatic selection is switched off: skills are picked only if they are named.
     Enabled,
 }
 
@@ -257,56 +257,56 @@ impl fmt::Display for Lack {
 /// A skill that was nearly picked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NearMiss {
-    /// The skill.
+    /// The name of the skill.
     pub name: String,
-    /// How likely it is to be right, 0 to 1.
+    /// The probability that the skill is right, 0 to 1.
     pub score: f32,
-    /// What kept it out.
+    /// The condition that kept the skill out.
     pub lacked: Lack,
-    /// The telling words of the task that it does not have.
+    /// Distinctive words of the task that the skill does not contain.
     pub missing: Vec<String>,
-    /// What spoke for it and against it.
+    /// The reasons for and against the skill.
     pub reasons: Vec<Reason>,
 }
 
-/// A name in a hint that leads nowhere.
+/// A name in a hint that does not identify a single skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unresolved {
-    /// As it was named.
+    /// The name as it was written.
     pub named: String,
-    /// A skill that may be meant.
+    /// The skill that was probably meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
 }
 
-/// Nothing was picked.
+/// The best result of a selection without picks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Abstention {
-    /// The skill that came nearest, if there is any.
+    /// The skill with the best score, if any skill was considered.
     pub nearest: Option<String>,
-    /// The best score that any skill reached.
+    /// The best score of any skill.
     pub best: f32,
-    /// What is asked of a score.
+    /// The minimum score for a pick.
     pub threshold: f32,
-    /// What that skill lacked.
+    /// The condition that the nearest skill failed.
     pub lacked: Option<Lack>,
 }
 
-/// The answer to a task.
+/// The result of a selection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
-    /// Picked skills, the best first; what they need comes right after them.
+    /// The picked skills, best first; the dependencies of a pick follow it directly.
     pub picks: Vec<Pick>,
-    /// Skills that were nearly picked, the best first.
+    /// Skills that were nearly picked, best first.
     pub near_misses: Vec<NearMiss>,
-    /// Hints that lead nowhere.
+    /// Names in hints that do not identify a single skill.
     pub unresolved: Vec<Unresolved>,
-    /// Set if nothing was picked.
+    /// Set if no skill was picked.
     pub abstention: Option<Abstention>,
 }
 
 impl Selection {
-    /// How the picks came about, in one word: that of the first pick, or `none`.
+    /// The strategy of the first pick, or `none`.
     pub fn strategy(&self) -> &'static str {
         match self.picks.first().map(|pick| pick.strategy) {
             Some(Strategy::Hint) => "hint",

@@ -1,4 +1,4 @@
-//! The engine: a catalog made ready, and tasks answered.
+//! The selector: prepares a catalog and answers tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,13 +27,13 @@ use crate::stages::triggers::{Fired, Triggers};
 use crate::stages::{contra, lexical};
 use crate::task::Task;
 
-/// What scores less was not near.
+/// Skills scoring below this are not listed as near misses.
 const NEAR_MIN: f32 = 0.1;
 
-/// A catalog made ready for tasks.
+/// A catalog prepared for selection.
 ///
-/// It keeps no text. Copies are cheap and share everything, so that the same catalog can be asked under
-/// different settings.
+/// The selector holds none of the skills' text. Clones are cheap and share the prepared catalog, so that it
+/// can be queried under different settings.
 ///
 /// ```
 /// use repertoire_select::{Document, Model, Selector, Settings, Task};
@@ -62,55 +62,65 @@ struct Ready {
     triggers: Triggers,
 }
 
-/// What is kept of a skill besides its index.
+/// The data of a skill that is not in the index.
 #[derive(Debug)]
 struct Card {
     id: String,
-    /// The score that it asks for itself.
+    /// The skill's own minimum score, `triggers.confidence`.
     confidence: f32,
     is_offered: bool,
     agent: Option<String>,
-    /// Places of the skills that it needs.
+    /// The catalog indexes of the skills that it depends on.
     needs: Vec<usize>,
+}
+
+impl Card {
+    /// `places` are the catalog indexes of skills by id.
+    fn new(document: &Document<'_>, places: &BTreeMap<&str, usize>) -> Self {
+        Card {
+            id: document.id.to_owned(),
+            confidence: document.triggers.confidence.unwrap_or(0.0) as f32,
+            is_offered: document.is_offered,
+            agent: document.agent.map(str::to_owned),
+            needs: document.needs.iter().filter_map(|id| places.get(id).copied()).collect(),
+        }
+    }
 }
 
 /// A skill in a ranking.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
-    /// The skill.
     pub name: String,
-    /// How likely it is to be right, 0 to 1.
+    /// The probability that the skill is right, 0 to 1.
     pub score: f32,
-    /// What its text has to do with the task.
     pub fit: Fit,
 }
 
-/// A skill that a search has found.
+/// A search result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    /// The skill.
     pub name: String,
-    /// How likely it is to be right, 0 to 1.
+    /// The probability that the skill is right, 0 to 1.
     pub score: f32,
-    /// What speaks for it and against it.
+    /// The reasons for and against the skill.
     pub reasons: Vec<Reason>,
 }
 
-/// A skill that a task was weighed against.
+/// A skill scored against a task.
 #[derive(Debug)]
 struct Weighed {
     skill: usize,
     score: f32,
     strategy: Strategy,
     reasons: Vec<Reason>,
-    /// Before which of the reasons those stand that the text gives: putting them into words is dear, and done
-    /// only for what is shown.
+    /// The position in `reasons` at which the reasons given by the text are inserted. Formatting them is
+    /// expensive, so it is only done for skills that are shown.
     text_at: usize,
-    /// Its place by words and meaning, from 1.
+    /// The rank by words and meaning, from 1.
     rank: Option<usize>,
     by_text: f32,
     by_triggers: f32,
-    /// What each trigger says, by its stage.
+    /// The strength of each trigger that fired, with its stage.
     strengths: Vec<(Stage, f32)>,
     boost: f32,
     against: f32,
@@ -119,13 +129,13 @@ struct Weighed {
 }
 
 impl Selector {
-    /// Makes a catalog ready.
+    /// Prepares a catalog for selection.
     pub fn of(catalog: &Catalog, model: Model, settings: Settings) -> Self {
         let documents = Document::all(catalog);
         Selector::new(&documents, model, settings, None)
     }
 
-    /// Makes skills ready. What an earlier index has of them is not worked out again.
+    /// Prepares skills for selection. Skills that the earlier index `before` holds are not analysed again.
     pub fn new(
         documents: &[Document<'_>],
         model: Model,
@@ -136,7 +146,7 @@ impl Selector {
         Selector::with_index(documents, index, model, settings)
     }
 
-    /// Makes skills ready with an index that was made of just these.
+    /// Prepares skills with an index that was built from exactly these.
     pub(crate) fn with_index(
         documents: &[Document<'_>],
         index: Index,
@@ -145,36 +155,29 @@ impl Selector {
     ) -> Self {
         let places: BTreeMap<&str, usize> =
             documents.iter().enumerate().map(|(at, document)| (document.id, at)).collect();
-        let card = |document: &Document<'_>| Card {
-            id: document.id.to_owned(),
-            confidence: document.triggers.confidence.unwrap_or(0.0) as f32,
-            is_offered: document.is_offered,
-            agent: document.agent.map(str::to_owned),
-            needs: document.needs.iter().filter_map(|id| places.get(id).copied()).collect(),
-        };
-        let cards = documents.iter().map(card).collect();
+        let cards = documents.iter().map(|document| Card::new(document, &places)).collect();
         let triggers = Triggers::new(documents);
         Selector { ready: Arc::new(Ready { cards, index, triggers }), model, settings }
     }
 
-    /// Another catalog, such as the next one after a reload. What has not changed is not worked out again.
+    /// Prepares another catalog, such as the next one after a reload. Unchanged skills are not analysed
+    /// again.
     pub fn reload(&self, catalog: &Catalog) -> Self {
         let documents = Document::all(catalog);
         let before = Some(self.ready.index.clone());
         Selector::new(&documents, self.model.clone(), self.settings, before)
     }
 
-    /// The same catalog under other settings.
+    /// Returns a selector for the same catalog under other settings.
     pub fn with_settings(&self, settings: Settings) -> Self {
         Selector { settings, ..self.clone() }
     }
 
-    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The index, to be kept for later.
+    /// The index, for caching.
     pub fn index(&self) -> &Index {
         &self.ready.index
     }
@@ -216,13 +219,13 @@ impl Selector {
         selection
     }
 
-    /// The best skills for a task whatever their score: what a search shows.
+    /// Returns the best skills for a task regardless of the threshold, for search and evaluation.
     pub fn rank(&self, task: &Task, limit: usize) -> Vec<Ranked> {
         let (_, weighed, _) = self.weigh(task, &[]);
         self.ranked(weighed, limit)
     }
 
-    /// As [`Selector::rank`], with what speaks for each and against it.
+    /// Like [`Selector::rank`], with the reasons for and against each skill.
     pub fn search(&self, task: &Task, limit: usize) -> Vec<Hit> {
         let (query, weighed, _) = self.weigh(task, &[]);
         let found = weighed.into_iter().take(limit).map(|one| Hit {
@@ -233,7 +236,7 @@ impl Selector {
         found.collect()
     }
 
-    /// The best skills for a task by how their text fits, in that order: what a ranking is measured by.
+    /// Returns the best skills for a task in the order of their text fit, for measuring the ranking itself.
     pub fn rank_by_fit(&self, task: &Task, limit: usize) -> Vec<Ranked> {
         let (_, mut weighed, _) = self.weigh(task, &[]);
         weighed.sort_by_key(|one| one.rank.unwrap_or(usize::MAX));
@@ -253,7 +256,7 @@ impl Selector {
         self.ready.cards[skill].id.clone()
     }
 
-    /// Weighs the skills that have anything to say, the best first.
+    /// Scores all candidates, best first. Skills in `wanted` are always among them.
     fn weigh(&self, task: &Task, wanted: &[usize]) -> (Query, Vec<Weighed>, Vec<Unresolved>) {
         let stages = self.settings.stages;
         let index = &self.ready.index;
@@ -272,7 +275,7 @@ impl Selector {
             .filter(|found| matches!(found.reason, Reason::Hint { .. }))
             .map(|found| found.skill)
             .collect();
-        // A skill that will not be picked is nobody's rival.
+        // A skill that cannot be picked must not reduce the margin of the others.
         let competes = |skill: usize| self.ready.cards[skill].is_offered || named.contains(&skill);
         let competing: Vec<(usize, f32)> = candidates
             .iter()
@@ -297,7 +300,7 @@ impl Selector {
                 let skill = candidate.skill;
                 let fired = by_skill.remove(&skill).unwrap_or_default();
                 let place = competing.iter().position(|(other, _)| *other == skill);
-                // Behind the best, places are not known.
+                // Ranks beyond the candidates by score are unknown.
                 let rank = place.filter(|at| has_text && *at < CANDIDATES_MAX).map(|at| at + 1);
                 let text = has_text.then(|| rival_of(skill));
                 self.weigh_one(&query, candidate, rank, text, fired, context.as_ref())
@@ -316,7 +319,8 @@ impl Selector {
         (query, weighed, unresolved)
     }
 
-    /// Weighs one skill; `text` is the score of its best rival, if the text counts at all.
+    /// Scores one skill. `text` is `None` if text stages are off; otherwise it holds the score of the best
+    /// rival, if any.
     fn weigh_one(
         &self,
         query: &Query,
@@ -328,9 +332,10 @@ impl Selector {
     ) -> Weighed {
         let card = &self.ready.cards[candidate.skill];
         let index = &self.ready.index;
-        let own_words = match self.settings.stages.has(Stage::Negatives) {
-            true => contra::find(query, &candidate, index),
-            false => None,
+        let own_words = if self.settings.stages.has(Stage::Negatives) {
+            contra::find(query, &candidate, index)
+        } else {
+            None
         };
         let own_share = own_words.as_ref().map_or(0.0, |(share, _)| *share);
         let fit = Fit::new(&candidate, text.flatten(), own_share);
@@ -361,7 +366,7 @@ impl Selector {
         not.extend(own_words);
         let against = combine(not.iter().map(|(strength, _)| *strength));
         reasons.extend(not.into_iter().map(|(_, reason)| reason));
-        // Whoever names a skill has decided.
+        // A skill that the task names is picked whatever speaks against it.
         if !is_named {
             score *= 1.0 - against;
         }
@@ -382,13 +387,13 @@ impl Selector {
         }
     }
 
-    /// Everything that speaks for or against a skill, in the order of the stages.
+    /// Returns all reasons for and against a skill, in the order of the stages.
     fn all_reasons(&self, query: &Query, one: &Weighed) -> Vec<Reason> {
         let (before, after) = one.reasons.split_at(one.text_at);
         [before, &self.reasons(query, &one.candidate), after].concat()
     }
 
-    /// What the text says for a skill: its telling words, and meaning.
+    /// Returns the reasons given by the skill's text: its distinctive words, and meaning.
     fn reasons(&self, query: &Query, candidate: &Candidate) -> Vec<Reason> {
         const WORDS_MAX: usize = 5;
         let mut hits: Vec<_> =
@@ -417,7 +422,7 @@ impl Selector {
         reasons
     }
 
-    /// What keeps a skill out, when so many were picked before it.
+    /// Returns the reason why a skill is not picked after `picked` others, or `None` if it is.
     fn lacks(&self, one: &Weighed, picked: usize) -> Option<Lack> {
         let card = &self.ready.cards[one.skill];
         if one.strategy == Strategy::Hint {
@@ -435,9 +440,9 @@ impl Selector {
         }
     }
 
-    /// A skill may ask for more than the settings do, never for less.
+    /// Returns the threshold of a skill, which may raise that of the settings but not lower it.
     fn threshold(&self, card: &Card) -> f32 {
-        // A threshold that is not a number is never reached.
+        // NaN as a threshold is never reached.
         let asked = self.settings.threshold;
         if asked.is_nan() { f32::INFINITY } else { asked.max(card.confidence) }
     }
@@ -461,9 +466,9 @@ impl Selector {
         }
     }
 
-    /// Puts what picks need right after them, with what that needs in turn.
+    /// Inserts the dependencies of picks right after them, transitively.
     ///
-    /// A skill that may only be used when it is named comes along only with one that was named.
+    /// A skill that may only be used if it is named is added only as a dependency of one that was named.
     fn add_needs(&self, selection: &mut Selection, places: &[usize]) {
         let cards = &self.ready.cards;
         let mut taken: BTreeSet<usize> = places.iter().copied().collect();
@@ -474,6 +479,7 @@ impl Selector {
             let (score, was_named) = (pick.score, pick.strategy == Strategy::Hint);
             picks.push(pick);
             let needs_of = |by: usize| cards[by].needs.iter().rev().map(move |need| (*need, by));
+            // A stack in reverse order, so that dependencies come depth-first in their declared order.
             let mut waiting: Vec<(usize, usize)> = needs_of(*place).collect();
             while let Some((need, by)) = waiting.pop() {
                 if added == NEEDS_MAX || !taken.insert(need) {
@@ -499,7 +505,7 @@ impl Selector {
         selection.near_misses.extend(left_out);
     }
 
-    /// The most telling words of a task that a skill has nowhere.
+    /// Returns the most distinctive words of a task that a skill does not contain.
     fn missing(&self, query: &Query, candidate: &Candidate) -> Vec<String> {
         const WORDS_MAX: usize = 4;
         if !self.settings.stages.has(Stage::Words) {
@@ -508,7 +514,7 @@ impl Selector {
         let terms = query.terms.iter().zip(&candidate.hits);
         let mut missing: Vec<_> =
             terms.filter(|(_, hit)| hit.score == 0.0).map(|(term, _)| term).collect();
-        // Numbers are telling and say nothing.
+        // Numbers are rare and so look distinctive, but explain nothing.
         missing.retain(|term| term.word.chars().any(char::is_alphabetic));
         missing.sort_by(|a, b| b.whole.total_cmp(&a.whole));
         missing.iter().take(WORDS_MAX).map(|term| term.word.clone()).collect()
@@ -525,7 +531,7 @@ fn fields(hit: &lexical::Hit) -> Vec<Field> {
     all.into_iter().filter(|(is_in, _)| *is_in).map(|(_, field)| field).collect()
 }
 
-/// Enough digits for people, and the same ones everywhere.
+/// Rounds to four digits, so that output is readable and equal on every machine.
 fn round(number: f32) -> f32 {
     (number * 10_000.0).round() / 10_000.0
 }

@@ -1,40 +1,40 @@
-//! What selection may be told: how sure to be, how many to pick, and which stages to run.
+//! The settings of selection: the threshold, the number of picks, and the stages to run.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A kind of evidence. Each can be switched off, and seen alone.
+/// A kind of evidence. Each stage can be switched off or run alone.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Skills that were named, by `@name` or otherwise.
+    /// Skills that the task names, by `@name` or otherwise.
     Hints,
     /// Names of events.
     Events,
-    /// Globs over the paths that a task touches.
+    /// Globs matched against the paths that a task touches.
     Paths,
-    /// Phrases in the task.
+    /// Trigger phrases in the task.
     Phrases,
-    /// Regular expressions over the task.
+    /// Regular expressions matched against the task.
     Patterns,
     /// Words that skill and task share.
     Words,
-    /// Closeness of meaning.
+    /// Similarity of meaning.
     Meaning,
-    /// What was said and used before.
+    /// The conversation, earlier uses and the agent.
     Context,
     /// Phrases and passages that speak against a skill.
     Negatives,
-    /// Skills that a picked skill needs.
+    /// Dependencies of picked skills.
     Needs,
 }
 
 impl Stage {
-    /// Every stage, in the order in which they run.
+    /// All stages, in the order in which they run.
     pub const ALL: [Stage; 10] = [
         Stage::Hints,
         Stage::Events,
@@ -48,7 +48,6 @@ impl Stage {
         Stage::Needs,
     ];
 
-    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Stage::Hints => "hints",
@@ -64,7 +63,7 @@ impl Stage {
         }
     }
 
-    /// The stage of a name.
+    /// Looks up a stage by name.
     pub fn from_name(name: &str) -> Option<Stage> {
         Stage::ALL.into_iter().find(|stage| stage.as_str() == name)
     }
@@ -76,53 +75,51 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Some of the stages.
+/// A set of stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stages(u16);
 
 impl Stages {
-    /// All of them.
     pub const ALL: Stages = Stages(u16::MAX);
 
-    /// These and no others.
+    /// Creates a set of the given stages.
     pub fn only(stages: impl IntoIterator<Item = Stage>) -> Stages {
         Stages(stages.into_iter().fold(0, |all, stage| all | 1 << stage as u16))
     }
 
-    /// All of these but one.
+    /// Removes a stage from the set.
     pub fn without(self, stage: Stage) -> Stages {
         Stages(self.0 & !(1 << stage as u16))
     }
 
-    /// Whether a stage is among them.
+    /// Returns true if the set contains a stage.
     pub fn has(self, stage: Stage) -> bool {
         self.0 & 1 << stage as u16 != 0
     }
 }
 
-/// A kind of step in a plan, each with a limit of its own.
+/// A kind of step in a plan, each with its own limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StepKind {
     /// Doing the work.
     Implementation,
-    /// Looking at what was done.
+    /// Reviewing the work.
     Review,
 }
 
-/// How to select.
+/// The settings of a selector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Whether skills are picked that nobody named.
+    /// True if skills may be picked without being named.
     pub enabled: bool,
-    /// How sure to be of a pick, 0 to 1. A skill's own `triggers.confidence` may ask for
-    /// more, never for less.
+    /// The minimum score of a pick, 0 to 1. A skill's `triggers.confidence` may raise it, but not lower it.
     pub threshold: f32,
-    /// Most skills to pick. What they need comes on top.
+    /// The maximum number of picks, not counting dependencies and named skills.
     pub max_skills: usize,
-    /// How many near misses to tell of.
+    /// The maximum number of near misses to report.
     pub near_misses: usize,
-    /// Which evidence counts.
+    /// The stages that run.
     pub stages: Stages,
 }
 

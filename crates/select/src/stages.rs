@@ -1,5 +1,5 @@
-//! The stages, in the order in which they run. Each is a file, looks at the task and the index or the triggers
-//! alone, and can be switched off.
+//! The stages of selection, in the order in which they run. Each is one file, uses only the task and the
+//! index or the triggers, and can be switched off.
 
 pub(crate) mod calibrate;
 pub(crate) mod context;

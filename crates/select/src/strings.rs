@@ -1,13 +1,12 @@
-//! Many sorted strings in two flat arrays: nothing to build when they are read from a file, and a binary
-//! search away.
+//! Sorted strings in two flat arrays, which can be used as read from a file and are found by binary search.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Sorted, distinct strings.
+/// A table of sorted, distinct strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strings {
-    /// Where each string ends, and a zero before them, as little-endian 32-bit numbers.
+    /// The end of each string, after a leading zero, as little-endian 32-bit numbers.
     offsets: Cow<'static, [u8]>,
     text: Cow<'static, [u8]>,
 }
@@ -19,7 +18,7 @@ impl Default for Strings {
 }
 
 impl Strings {
-    /// A table of strings that are sorted by their bytes and distinct.
+    /// Creates a table of strings that are distinct and sorted by their bytes.
     pub fn from_sorted<'a>(strings: impl IntoIterator<Item = &'a str>) -> Self {
         let mut text = Vec::new();
         let mut offsets = vec![0; 4];
@@ -30,10 +29,10 @@ impl Strings {
         Strings { offsets: offsets.into(), text: text.into() }
     }
 
-    /// Reads a table; `None` where the bytes cannot be one.
+    /// Reads a table; `None` if the bytes are too short.
     ///
-    /// Neither ends nor order are checked, which would take longer than all that one task asks: a table that is
-    /// out of order finds less, and does nothing worse.
+    /// Neither the ends nor the order are checked, which would take longer than answering a task. A malformed
+    /// table finds fewer strings, but nothing worse happens.
     pub(crate) fn read(bytes: &mut Reader) -> Option<Self> {
         let count = bytes.u32()? as usize;
         let offsets = bytes.take(count.checked_add(1)?.checked_mul(4)?)?;
@@ -42,24 +41,24 @@ impl Strings {
         Some(Strings { offsets, text })
     }
 
-    /// Appends the table to bytes.
+    /// Appends the serialised table to `bytes`.
     pub fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&(self.len() as u32).to_le_bytes());
         bytes.extend_from_slice(&self.offsets);
         bytes.extend_from_slice(&self.text);
     }
 
-    /// How many strings there are.
+    /// The number of strings.
     pub fn len(&self) -> usize {
         self.offsets.len() / 4 - 1
     }
 
-    /// Whether there are none.
+    /// Returns true if the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of memory.
+    /// The memory that the table takes, in bytes.
     pub fn bytes(&self) -> usize {
         self.offsets.len() + self.text.len()
     }
@@ -70,23 +69,23 @@ impl Strings {
         self.text.get(start..end).unwrap_or_default()
     }
 
-    /// The string at a place; empty if it is not text.
+    /// Returns the string at a position; empty if it is out of bounds or not UTF-8.
     pub fn get(&self, at: usize) -> &str {
         std::str::from_utf8(self.get_bytes(at)).unwrap_or_default()
     }
 
-    /// All strings in order.
+    /// Iterates over all strings in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|at| self.get(at))
     }
 
-    /// Where a string stands.
+    /// Returns the position of a string.
     pub fn find(&self, string: &str) -> Option<usize> {
         let at = self.lower_bound(string);
         (at < self.len() && self.get_bytes(at) == string.as_bytes()).then_some(at)
     }
 
-    /// The place of the first string that is not before this one.
+    /// Returns the position of the first string that is not less than this one.
     pub fn lower_bound(&self, string: &str) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -99,7 +98,7 @@ impl Strings {
         low
     }
 
-    /// The places of all strings that start with this one.
+    /// Returns the positions of all strings with a prefix.
     pub fn starting_with(&self, prefix: &str) -> std::ops::Range<usize> {
         let start = self.lower_bound(prefix);
         let length =
@@ -113,7 +112,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     four.map_or(0, u32::from_le_bytes)
 }
 
-/// Takes a file apart from front to back; everything past its end is `None`.
+/// Reads a file from front to back; reading past the end returns `None`.
 pub(crate) struct Reader {
     bytes: Cow<'static, [u8]>,
     at: usize,
@@ -124,7 +123,7 @@ impl Reader {
         Reader { bytes, at: 0 }
     }
 
-    /// The next bytes; free where they are part of the program.
+    /// Returns the next bytes. This does not copy if the bytes are embedded in the program.
     pub(crate) fn take(&mut self, length: usize) -> Option<Cow<'static, [u8]>> {
         let end = self.at.checked_add(length)?;
         let range = self.at..end;
@@ -135,14 +134,14 @@ impl Reader {
         }
     }
 
-    /// The next bytes, to look at.
+    /// Returns a view of the next bytes.
     pub(crate) fn next(&mut self, length: usize) -> Option<&[u8]> {
         let start = self.at;
         self.at = start.checked_add(length)?;
         self.bytes.get(start..self.at)
     }
 
-    /// Everything that was not taken yet.
+    /// Returns the bytes that were not read yet.
     pub(crate) fn rest(&self) -> &[u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
@@ -155,12 +154,12 @@ impl Reader {
         Some(u64::from(self.u32()?) | u64::from(self.u32()?) << 32)
     }
 
-    /// Whether the next bytes are these.
+    /// Consumes the expected bytes; `None` if the next ones differ.
     pub(crate) fn starts_with(&mut self, expected: &[u8]) -> Option<()> {
         (self.next(expected.len())? == expected).then_some(())
     }
 
-    /// Whether everything was taken.
+    /// Returns true if all bytes were read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.at == self.bytes.len()
     }

@@ -1,4 +1,4 @@
-//! What is to be done, as far as it matters for choosing skills.
+//! The task for which skills are selected.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +14,24 @@ use camino::Utf8PathBuf;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Task {
-    /// What the user, the plan or the event says.
+    /// The request of the user, the plan or the event.
     pub text: String,
-    /// Skills that were asked for by name.
+    /// Skills that the caller asks for by name.
     pub hints: Vec<String>,
     /// Paths that the task touches, relative to the project.
     pub paths: Vec<Utf8PathBuf>,
-    /// The event that started it.
+    /// The event that started the task.
     pub event: Option<String>,
-    /// The agent that will do the work.
+    /// The agent that runs the task.
     pub agent: Option<String>,
-    /// What was said before, oldest first.
+    /// Earlier messages, oldest first.
     pub conversation: Vec<String>,
-    /// How often each skill was used before.
+    /// The number of earlier uses of each skill.
     pub usage: BTreeMap<String, u32>,
 }
 
 impl Task {
-    /// A task that is nothing but a text.
+    /// Creates a task from a text alone.
     pub fn new(text: impl Into<String>) -> Self {
         Task { text: text.into(), ..Task::default() }
     }

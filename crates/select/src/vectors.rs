@@ -1,8 +1,8 @@
-//! Static word vectors: a text is the sum of its pieces' rows.
+//! Static word vectors: the vector of a text is the sum of its tokens' rows.
 //!
-//! A model is a vocabulary of WordPiece tokens and a matrix of signed bytes with a scale a row. There is
-//! nothing to run: looking up, adding and a dot product. The model that is part of the program is described in
-//! `data/model/README.md`; any other of the same layout does as well.
+//! A model is a vocabulary of WordPiece tokens and a matrix of signed bytes with one scale per row. There is
+//! no network to run, only lookups, additions and a dot product. `data/model/README.md` describes the
+//! embedded model; any other model of the same layout works as well.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -14,38 +14,31 @@ use crate::strings::{Reader, Strings};
 use crate::words::{Run, Table, each_run, in_lower_case};
 
 const MAGIC: &[u8; 8] = b"REPVEC1\n";
-/// A longer word is no word, and takes quadratic time to cut.
+/// Longer words are skipped, because splitting takes quadratic time.
 const WORD_CHARS_MAX: usize = 64;
 
 static EMBEDDED: &[u8] = include_bytes!("../data/model/vectors.bin");
 
-/// A matrix that cannot be used.
+/// The reason why a matrix cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VectorsError {
-    /// Rows, scales and vocabulary do not belong together.
+    /// The sizes of rows, scales and vocabulary do not match.
     #[error(
         "{tokens} tokens need {tokens} scales and a whole number of bytes a row, but there are {scales} scales and {bytes} bytes"
     )]
     Mismatch {
-        /// Lines of the vocabulary.
+        /// The number of lines of the vocabulary.
         tokens: usize,
-        /// Number of scales.
         scales: usize,
-        /// Size of the matrix.
+        /// The size of the matrix.
         bytes: usize,
     },
     /// A scale is not a finite number.
     #[error("the scale of row {row} is not a finite number")]
-    Scale {
-        /// The row.
-        row: usize,
-    },
-    /// Too many dimensions or none.
+    Scale { row: usize },
+    /// The number of dimensions is 0 or above the limit.
     #[error("{dimensions} dimensions; there must be 1 to {}", Vectors::DIMENSIONS_MAX)]
-    Dimensions {
-        /// How many.
-        dimensions: usize,
-    },
+    Dimensions { dimensions: usize },
 }
 
 /// A vocabulary and its matrix.
@@ -58,33 +51,32 @@ pub struct Vectors {
     fingerprint: u64,
 }
 
-/// A direction, of length 1 or (for a text without any known piece) 0, in bytes.
+/// A quantised vector of length 1, or 0 for a text without any known token.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vector {
-    /// The components.
     pub bytes: Vec<i8>,
-    /// What a component counts.
+    /// The value of one unit of a component.
     pub scale: f32,
 }
 
 impl Vectors {
-    /// The most dimensions that a matrix may have: within them a dot product of bytes fits 32 bits.
+    /// The maximum number of dimensions: within it, a dot product of bytes fits into 32 bits.
     pub const DIMENSIONS_MAX: usize = 4096;
 
-    /// The matrix that is part of the program.
+    /// Returns the matrix embedded in the program.
     pub fn embedded() -> &'static Vectors {
         static VECTORS: OnceLock<Vectors> = OnceLock::new();
         VECTORS.get_or_init(|| Vectors::read(Cow::Borrowed(EMBEDDED)).unwrap_or_else(Vectors::none))
     }
 
-    /// No vectors: every text is close to nothing.
+    /// Returns an empty matrix, under which no text is similar to any other.
     pub fn none() -> Vectors {
         let nothing = Cow::Borrowed(&[] as &[u8]);
         let tokens = Strings::default();
         Vectors { tokens, scales: nothing.clone(), rows: nothing, dimensions: 1, fingerprint: 0 }
     }
 
-    /// Reads what [`Vectors::write`] wrote.
+    /// Parses the format that [`Vectors::write`] produces; `None` if the bytes are malformed.
     pub fn read(bytes: Cow<'static, [u8]>) -> Option<Vectors> {
         let mut reader = Reader::new(bytes);
         reader.starts_with(MAGIC)?;
@@ -93,15 +85,15 @@ impl Vectors {
         let scales = reader.take(4 * tokens.len())?;
         let rows = reader.take(tokens.len().checked_mul(dimensions)?)?;
         let fits = (1..=Self::DIMENSIONS_MAX).contains(&dimensions) && reader.is_at_end();
-        // A packed file is part of a program: its size and some of its numbers tell it from an earlier one, and
-        // not all of it is read before it is needed.
+        // A packed file is embedded in the program, so its size and a sample of its numbers are enough to
+        // tell versions apart. Hashing all of it would page in the whole file.
         let some = rows.iter().step_by(997).chain(scales.iter().step_by(97));
         let fingerprint = mix_all(mix(tokens.len() as u64, dimensions as u64), some.copied());
         fits.then_some(Vectors { tokens, scales, rows, dimensions, fingerprint })
     }
 
-    /// A matrix from its three parts: a token a line, a little-endian `f32` a row, and the rows in the
-    /// same order. This is the layout in which such matrices are published.
+    /// Builds a matrix from its three parts: one token per line, one little-endian `f32` per row, and the
+    /// rows in the same order. Such matrices are published in this layout.
     pub fn from_parts(
         vocabulary: &str,
         scales: &[u8],
@@ -138,7 +130,7 @@ impl Vectors {
         })
     }
 
-    /// The matrix as one file, which is ready to use as it is.
+    /// Serialises the matrix as one file that can be used without further processing.
     pub fn write(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&(self.dimensions as u32).to_le_bytes());
@@ -148,34 +140,34 @@ impl Vectors {
         bytes
     }
 
-    /// What tells this matrix from others: an index made with another one is of no use.
+    /// Identifies the matrix. An index that was built with another one cannot be used.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Components of a vector.
+    /// The number of components of a vector.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// Encodes many texts.
+    /// Creates an encoder for many texts.
     pub fn encoder(&self) -> Encoder<'_> {
         Encoder { vectors: self, words: Table::new(), known: Vec::new(), pieces: Vec::new() }
     }
 
-    /// The vector of one text.
+    /// Encodes one text.
     pub fn encode(&self, text: &str) -> Vector {
         let mut sum = self.empty_sum();
         self.add(text, &mut sum);
         quantise(&sum)
     }
 
-    /// The sum of no text.
+    /// Returns a zero vector, to which texts can be added.
     pub(crate) fn empty_sum(&self) -> Vec<f32> {
         vec![0.0; self.dimensions]
     }
 
-    /// Adds a text to a sum.
+    /// Adds the rows of a text's tokens to a sum.
     pub(crate) fn add(&self, text: &str, sum: &mut [f32]) {
         let mut pieces = Vec::new();
         each_word(text, |word| self.cut(word, &mut pieces));
@@ -187,7 +179,7 @@ impl Vectors {
     }
 }
 
-/// FNV-1a over numbers.
+/// One step of FNV-1a.
 fn mix(hash: u64, part: u64) -> u64 {
     (hash ^ part).wrapping_mul(0x0100_0000_01b3)
 }
@@ -201,21 +193,21 @@ fn f32_at(bytes: &[u8], at: usize) -> f32 {
     four.map_or(0.0, f32::from_le_bytes)
 }
 
-/// Encodes many texts: words that were cut once are remembered.
+/// Encodes many texts, and caches the tokens of each word.
 pub struct Encoder<'a> {
     vectors: &'a Vectors,
-    /// Where the pieces of a word start in `known`, and where they end.
+    /// The range of each word's tokens in `known`.
     words: Table<(u32, u32)>,
     known: Vec<u32>,
-    /// Of the text at hand.
+    /// The tokens of the current text.
     pieces: Vec<u32>,
 }
 
 impl Encoder<'_> {
-    /// A stranger's texts full of different words do not fill memory.
+    /// The maximum number of cached words, so that untrusted texts cannot exhaust memory.
     const WORDS_MAX: usize = 1 << 18;
 
-    /// The vector of one text.
+    /// Encodes one text.
     pub fn encode(&mut self, text: &str) -> Vector {
         let Encoder { vectors, words, known, pieces } = self;
         pieces.clear();
@@ -239,7 +231,7 @@ impl Encoder<'_> {
 }
 
 impl Vectors {
-    /// Cuts a word into the longest known pieces from the left; none, if a rest is unknown.
+    /// Splits a word into the longest known tokens from the left. Adds none if any part is unknown.
     fn cut(&self, word: &str, pieces: &mut Vec<u32>) {
         if let Some(whole) = self.tokens.find(word) {
             pieces.push(whole as u32);
@@ -268,8 +260,8 @@ impl Vectors {
     }
 }
 
-/// Calls `found` with every word of a text as the vocabulary has them: in lower case without accents, cut at
-/// changes of case, and with every mark and every character of a dense script a word of its own.
+/// Calls `found` with every word of a text in the form of the vocabulary: in lower case without accents,
+/// split at changes of case, with every punctuation mark and every ideograph as its own word.
 fn each_word(text: &str, mut found: impl FnMut(&str)) {
     let mut normal = String::new();
     each_run(text, |run| match run {
@@ -282,7 +274,7 @@ fn each_word(text: &str, mut found: impl FnMut(&str)) {
     });
 }
 
-/// In ASCII, a word is a piece of the text as it stands, but for its case.
+/// The ASCII variant, which does not allocate unless a word has upper-case letters.
 fn each_ascii_word(text: &str, found: &mut impl FnMut(&str)) {
     let bytes = text.as_bytes();
     let mut lower = String::new();
@@ -312,7 +304,7 @@ fn each_ascii_word(text: &str, found: &mut impl FnMut(&str)) {
     flush(start, bytes.len(), has_upper);
 }
 
-/// Lower case without accents, with blanks where words are to be cut.
+/// Converts to lower case without accents, with spaces between the words.
 fn normalise(text: &str, out: &mut String) {
     let mut after_lower = false;
     for c in text.nfd().filter(|c| !is_combining_mark(*c)) {
@@ -333,26 +325,27 @@ fn normalise(text: &str, out: &mut String) {
     }
 }
 
-/// The direction of a sum.
+/// Normalises a sum to length 1 and quantises it.
 pub(crate) fn quantise(sum: &[f32]) -> Vector {
     let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
     let most = sum.iter().fold(0f32, |most, x| most.max(x.abs()));
     if length.is_nan() || length <= 0.0 || !length.is_finite() {
         return Vector { bytes: vec![0; sum.len()], scale: 0.0 };
     }
-    // Halves away from zero, as `round` does: that is a call a number where the processor has no such thing.
+    // Rounds half away from zero like `f32::round`, which is a function call per number on processors without
+    // such an instruction.
     let round = |x: f32| (x + 0.5f32.copysign(x)) as i32 as i8;
     let bytes: Vec<i8> = sum.iter().map(|x| round(x / most * 127.0)).collect();
-    // Of length 1 after rounding, so that a text is as close to itself as can be.
+    // Scale to length 1 after rounding, so that a text has similarity 1 with itself.
     let rounded = bytes.iter().map(|byte| i32::from(*byte).pow(2)).sum::<i32>();
     Vector { bytes, scale: 1.0 / (rounded as f32).sqrt() }
 }
 
-/// The sum of products of two rows of bytes.
+/// Computes the dot product of two rows.
 #[inline(always)]
 fn dot(a: &[i8], b: &[i8]) -> i32 {
-    // Blocks of a fixed size become straight code without checks; plain loops, because adapters of iterators
-    // are not always inlined where the processor's features differ.
+    // Blocks of a fixed size compile to straight-line code without bounds checks. These are plain loops,
+    // because iterator adapters are not always inlined into functions with other target features.
     const BLOCK: usize = 64;
     let length = a.len().min(b.len());
     let (a, b) = (&a[..length], &b[..length]);
@@ -371,19 +364,19 @@ fn dot(a: &[i8], b: &[i8]) -> i32 {
     sum
 }
 
-/// A loop over rows, worth the widest instructions that there are.
+/// A loop over rows that benefits from SIMD instructions.
 trait Loop {
     fn run(self);
 }
 
-/// Runs a loop with what the processor has.
+/// Runs a loop with the widest instructions that the processor has.
 ///
-/// The same numbers everywhere: only how many are worked out at once depends on the processor.
+/// The results are the same everywhere; only the number of values computed at once differs.
 fn run(work: impl Loop) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the only way to use what not every processor has")]
-        // SAFETY: the processor was just asked, and has it.
+        // SAFETY: the processor was just found to support AVX2.
         return unsafe { run_avx2(work) };
     }
     work.run();
@@ -395,12 +388,12 @@ fn run_avx2(work: impl Loop) {
     work.run();
 }
 
-/// The sums of products of many rows, one after the other, with one row, as numbers that go to `found`.
+/// Calls `found` with the index and the dot product of each of `rows` with `row`.
 pub(crate) fn dots(rows: &[i8], row: &[i8], found: impl FnMut(usize, i32)) {
     run(Dots { rows: rows.chunks_exact(row.len().max(1)).enumerate(), row, found });
 }
 
-/// The same for rows at some places.
+/// Like [`dots`], for the rows at the given indexes.
 pub(crate) fn dots_at(rows: &[i8], at: &[u32], row: &[i8], found: impl FnMut(usize, i32)) {
     let place = |at: &u32| {
         let start = *at as usize * row.len();
@@ -452,7 +445,7 @@ impl Loop for AddRows<'_> {
 }
 
 impl Vector {
-    /// This direction with some of another one.
+    /// Adds `share` times another vector, and normalises the result.
     pub fn plus(&self, other: &Vector, share: f32) -> Vector {
         let component = |(mine, theirs): (&i8, &i8)| {
             f32::from(*mine) * self.scale + f32::from(*theirs) * (other.scale * share)
@@ -461,7 +454,7 @@ impl Vector {
         quantise(&sum)
     }
 
-    /// The cosine between two texts, -1 to 1.
+    /// Returns the cosine similarity, -1 to 1.
     pub fn closeness(&self, other: &Vector) -> f32 {
         dot(&self.bytes, &other.bytes) as f32 * self.scale * other.scale
     }

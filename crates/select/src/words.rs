@@ -1,8 +1,8 @@
-//! From text to words: what counts as a word, in any script, and how a word is brought to its stem.
+//! Splits text into words, in any script, and reduces words to their stems.
 //!
-//! Words are cut where scripts and programmers cut them: at everything that is neither letter nor digit, and
-//! at changes of case (`getUserName` is three words). Scripts that write without spaces become overlapping
-//! pairs of characters. The background frequencies of the model were counted by the same rules.
+//! Words are split at everything that is neither letter nor digit, and at changes of case (`getUserName` is
+//! three words). Scripts without spaces become overlapping pairs of characters. The background frequencies of
+//! the model were counted by the same rules, so changing them requires counting again.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ mod table;
 
 pub(crate) use table::Table;
 
-/// The longest word that is looked at: longer runs are data, not language.
+/// The maximum length of a word: longer runs are data, not language.
 const WORD_BYTES_MAX: usize = 64;
 
 /// Calls `found` with every word of a text, in lower case and in order.
@@ -27,8 +27,8 @@ pub fn each_word(text: &str, mut found: impl FnMut(&str)) {
     });
 }
 
-/// The same, and after the parts of a word that was cut at changes of case the word as a whole, with how many
-/// parts it joins: `GraphQL` is `graph` and `ql`, and people also write `graphql`.
+/// Like [`each_word`], but a word that was split at changes of case is also reported as a whole after its
+/// parts, with their number: `GraphQL` gives `graph`, `ql` and `graphql`. The number is 0 for other words.
 pub(crate) fn each_word_joined(text: &str, mut found: impl FnMut(&str, usize)) {
     let mut word = String::new();
     each_run(text, |run| match run {
@@ -37,18 +37,17 @@ pub(crate) fn each_word_joined(text: &str, mut found: impl FnMut(&str, usize)) {
     });
 }
 
-/// Part of a text, whole between blanks.
+/// A part of a text that begins and ends at white space.
 pub(crate) enum Run<'a> {
-    /// Any number of words.
+    /// Any number of words in ASCII.
     Ascii(&'a str),
-    /// What stands between two blanks and is not all ASCII.
+    /// A single run without white space that is not all ASCII.
     Other(&'a str),
 }
 
-/// Takes a text apart at ASCII blanks, so that only what is not ASCII need be brought to a normal form: most
-/// texts are mostly ASCII, and have a dash or an arrow somewhere. No normal form reaches across a blank.
+/// Splits a text at ASCII white space, so that only runs that are not ASCII need Unicode normalisation: most
+/// texts are ASCII but for a dash or an arrow somewhere. Normalisation never reaches across white space.
 pub(crate) fn each_run<'a>(text: &'a str, mut found: impl FnMut(Run<'a>)) {
-    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\t' | b'\r');
     let mut rest = text;
     while !rest.is_empty() {
         let bytes = rest.as_bytes();
@@ -69,7 +68,11 @@ pub(crate) fn each_run<'a>(text: &'a str, mut found: impl FnMut(Run<'a>)) {
     }
 }
 
-/// How many bytes from the start are ASCII.
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\t' | b'\r')
+}
+
+/// Returns the number of leading ASCII bytes.
 fn ascii_bytes(bytes: &[u8]) -> usize {
     const BLOCK: usize = 32;
     let blocks = bytes.as_chunks::<BLOCK>().0.iter().take_while(|block| block.is_ascii()).count();
@@ -82,9 +85,9 @@ enum Class {
     Lower,
     Upper,
     Digit,
-    /// Written without spaces between words.
+    /// Scripts that are written without spaces between words.
     Dense,
-    /// `+` and `#` belong to a word that they follow: `c++`, `c#`.
+    /// `+` and `#`, which belong to the word before them: `c++`, `c#`.
     Sign,
     /// An apostrophe within a word.
     Apostrophe,
@@ -102,7 +105,7 @@ const fn class_of_ascii(c: u8) -> Class {
     }
 }
 
-/// The class of every byte; of those that are not ASCII it says nothing.
+/// The class of every byte, only meaningful for ASCII.
 static CLASSES: [Class; 256] = {
     let mut classes = [Class::Other; 256];
     let mut byte = 0;
@@ -113,7 +116,7 @@ static CLASSES: [Class; 256] = {
     classes
 };
 
-/// An ASCII word in lower case, copied only where it has to be.
+/// Converts an ASCII word to lower case, copying only if necessary.
 pub(crate) fn in_lower_case<'a>(word: &'a str, has_upper: bool, room: &'a mut String) -> &'a str {
     if !has_upper {
         return word;
@@ -124,7 +127,7 @@ pub(crate) fn in_lower_case<'a>(word: &'a str, has_upper: bool, room: &'a mut St
     room
 }
 
-/// The same as [`cut`], for ASCII: there, a word is a piece of the text as it stands, but for its case.
+/// Like [`cut`], for ASCII, where words are slices of the text unless they need lower-casing.
 fn cut_ascii(text: &str, found: &mut impl FnMut(&str, usize)) {
     let bytes = text.as_bytes();
     let mut lower = String::new();
@@ -135,7 +138,7 @@ fn cut_ascii(text: &str, found: &mut impl FnMut(&str, usize)) {
         found(in_lower_case(&text[start..end], has_upper, &mut lower), joins);
     };
     let (mut start, mut has_upper, mut before) = (0, false, Class::Other);
-    // Where the whole began whose parts are being cut, and how many there were.
+    // The start of the joined word whose parts are being split off, and their number.
     let (mut whole, mut parts) = (0, 0);
     for (at, byte) in bytes.iter().enumerate() {
         let class = CLASSES[usize::from(*byte)];
@@ -189,7 +192,7 @@ fn class_of(c: char) -> Class {
     }
 }
 
-/// Whether a character belongs to a script without spaces between words.
+/// Returns true if a character belongs to a script without spaces between words.
 pub(crate) fn is_dense(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}'     // Thai, Lao
@@ -203,7 +206,7 @@ pub(crate) fn is_dense(c: char) -> bool {
         | '\u{20000}'..='\u{323af}')
 }
 
-/// Vowel signs and accents that are characters of their own.
+/// Returns true for vowel signs and accents that are separate characters.
 pub(crate) fn is_mark(c: char) -> bool {
     unicode_normalization::char::is_combining_mark(c)
 }
@@ -242,7 +245,8 @@ fn cut(text: impl Iterator<Item = char>, word: &mut String, found: &mut impl FnM
         match class {
             Class::Upper => {
                 let next_is_lower = text.peek().is_some_and(|next| class_of(*next) == Class::Lower);
-                // `parseURLNow`: a new word starts at P→U and at the N that begins `Now`.
+                // `parseURLNow`: a new word starts at `U`, after lower case, and at the `N` that begins
+                // `Now`.
                 if matches!(before, Class::Lower | Class::Digit)
                     || (before == Class::Upper && next_is_lower)
                 {
@@ -260,12 +264,12 @@ fn cut(text: impl Iterator<Item = char>, word: &mut String, found: &mut impl FnM
                 word.push(c);
             }
             Class::Sign if !word.is_empty() => word.push(c),
-            // `don't` and `team's`: what follows the apostrophe is a word that nobody searches for.
+            // `don't` and `team's`: the part after the apostrophe is useless as a search word.
             Class::Apostrophe if !word.is_empty() => flush(word),
             _ => flush(word),
         }
         before = class;
-        // A run that is no word does not fill memory.
+        // Bounds the memory for runs that are not words.
         if word.len() > WORD_BYTES_MAX + 4 {
             word.truncate(0);
             word.push_str(OVERLONG);
@@ -279,10 +283,10 @@ fn cut(text: impl Iterator<Item = char>, word: &mut String, found: &mut impl FnM
     flush(word);
 }
 
-/// Longer than any word, so that what follows it is dropped with it.
+/// Longer than any word, so that the rest of the run is dropped together with it.
 const OVERLONG: &str = "_________________________________________________________________";
 
-/// A language whose words we can bring to their stems.
+/// A language with a stemmer and a list of stop words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Language(u8);
 
@@ -291,7 +295,7 @@ struct Known {
     stop: &'static str,
 }
 
-/// The languages; the first is what a text is in until its words say otherwise.
+/// The supported languages. The first is the default.
 const LANGUAGES: &[Known] = &[
     Known { algorithm: Algorithm::English, stop: include_str!("../data/stop/english.txt") },
     Known { algorithm: Algorithm::Danish, stop: include_str!("../data/stop/danish.txt") },
@@ -305,29 +309,27 @@ const LANGUAGES: &[Known] = &[
     Known { algorithm: Algorithm::Norwegian, stop: include_str!("../data/stop/norwegian.txt") },
 ];
 
-/// The words of the genre itself: in the description of every skill, and in many a task.
+/// Stop words of the domain: they occur in the description of nearly every skill, and in many tasks.
 static GENRE: &str = include_str!("../data/stop/genre.txt");
 
 impl Language {
-    /// English.
     pub const ENGLISH: Language = Language(0);
 
-    /// How many languages there are.
     pub(crate) const COUNT: usize = LANGUAGES.len();
 
-    /// Less than [`Language::COUNT`].
+    /// The index of the language, less than [`Language::COUNT`].
     pub(crate) fn number(self) -> usize {
         usize::from(self.0)
     }
 
-    /// Every language but English.
+    /// Iterates over every language but English.
     pub fn others() -> impl Iterator<Item = Language> {
         (1..LANGUAGES.len() as u8).map(Language)
     }
 
-    /// The language that a text is written in, by the most frequent little words at its beginning.
+    /// Detects the language of a text by counting stop words in its first bytes.
     ///
-    /// English unless another language has more of them, and at least two.
+    /// The result is English unless another language has more stop words, and at least two.
     pub fn of(text: &str) -> Language {
         const BYTES_READ: usize = 1200;
         let mut votes = [0u32; LANGUAGES.len()];
@@ -346,7 +348,7 @@ impl Language {
         if most >= 2 && most > english { Language(best as u8) } else { Language::ENGLISH }
     }
 
-    /// Whether a word carries no meaning of its own in this language, or none among skills.
+    /// Returns true if a word carries no meaning in this language, in English or in the domain of skills.
     pub fn is_stop_word(self, word: &str) -> bool {
         let never = Languages::GENRE | Languages::one(Language::ENGLISH.0);
         little_words()
@@ -354,26 +356,27 @@ impl Language {
             .is_some_and(|languages| languages.0 & (never | Languages::one(self.0)) != 0)
     }
 
-    /// The stem of a word in lower case.
+    /// Returns the stem of a lower-case word.
     pub fn stem(self, word: &str) -> String {
         let known = &LANGUAGES[usize::from(self.0)];
         Stemmer::new(known.algorithm).stem(word).into_owned()
     }
 }
 
-/// In which languages a word is a little word, a bit each.
+/// The set of languages in which a word is a stop word, one bit each.
 #[derive(Clone, Copy, Default)]
 struct Languages(u16);
 
 impl Languages {
-    /// A word of the genre itself.
+    /// Set for stop words of the domain.
     const GENRE: u16 = 1 << 15;
 
     const fn one(language: u8) -> u16 {
         1 << language
     }
 
-    /// The languages that a word speaks for.
+    /// The languages that the word is evidence for. Domain words occur in all of them, so they are evidence
+    /// for none.
     fn votes(&self) -> u16 {
         if self.0 & Self::GENRE == 0 { self.0 } else { 0 }
     }
@@ -381,7 +384,7 @@ impl Languages {
 
 const _: () = assert!(LANGUAGES.len() < 15, "a bit a language");
 
-/// Our own words: nobody can choose them so that they collide.
+/// The keys are our own word lists, so a hash without random state is safe from chosen collisions.
 type Little = HashMap<&'static str, Languages, FixedState>;
 
 fn little_words() -> &'static Little {

@@ -1,7 +1,9 @@
-//! Programs that load skills from us, and the one entry in their configuration that makes them do so.
+//! Programs that load skills through our MCP server, and the entry in their configuration that
+//! makes them do so.
 //!
-//! What there is to know about them is data, in `clients/clients.toml`. Files are edited as text: what is not our entry stays
-//! as it is, byte for byte, and taking the entry back gives the bytes from before.
+//! The programs are described in `clients/clients.toml`. Configuration files are edited as text:
+//! everything but our entry is preserved byte for byte, and removing the entry restores the
+//! original bytes.
 
 pub mod disk;
 pub mod edit;
@@ -15,49 +17,47 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What we are called on PATH.
+/// The name of our own program on PATH.
 pub const PROGRAM: &str = "rep";
 
-/// A program that speaks MCP.
+/// A program that supports MCP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
-    /// What is typed.
+    /// The id for the command line.
     pub id: String,
-    /// What people call it.
+    /// The display name.
     pub name: String,
-    /// What is on `PATH` where it is installed.
+    /// The program on `PATH`, if it is installed.
     pub program: String,
-    /// How its configuration is written.
     pub format: Format,
-    /// The keys on the way to the list of servers.
+    /// The keys of the path to the list of servers.
     pub keys: Vec<String>,
-    /// What is meant if nobody says.
+    /// The default scope.
     pub scope: Scope,
     entry: Map<String, Value>,
     signs: Vec<String>,
     file: Vec<Candidate>,
 }
 
-/// How a file is written.
+/// The format of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// JSON to the letter.
+    /// Strict JSON.
     Json,
     /// JSON with comments and trailing commas.
     Jsonc,
-    /// TOML.
     Toml,
 }
 
-/// Whose configuration.
+/// The scope of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// The project's.
+    /// The project's configuration.
     Project,
-    /// The user's.
+    /// The user's configuration.
     User,
 }
 
@@ -73,26 +73,24 @@ struct Candidate {
     note: Option<String>,
 }
 
-/// A file of a client.
+/// A configuration file of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Where it is, or would be.
+    /// The path; the file need not exist.
     pub path: Utf8PathBuf,
-    /// What a user should know about it.
+    /// A note for the user.
     pub note: Option<&'static str>,
 }
 
-/// Where a client would look.
+/// The environment for locating configuration files.
 pub struct Surroundings<'a> {
-    /// The user's home.
     pub home: Utf8PathBuf,
-    /// The project.
     pub project: Utf8PathBuf,
-    /// An environment variable that is set and not empty.
+    /// Returns an environment variable that is set and not empty.
     pub var: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// All that are known.
+/// All known clients.
 pub fn all() -> &'static [Client] {
     #[derive(Deserialize)]
     struct All {
@@ -106,7 +104,7 @@ pub fn all() -> &'static [Client] {
     &ALL
 }
 
-/// The one of that name.
+/// Finds a client by its id.
 pub fn find(id: &str) -> Option<&'static Client> {
     all().iter().find(|client| client.id == id)
 }
@@ -120,12 +118,12 @@ impl Client {
         })
     }
 
-    /// Whether there are signs that somebody uses it.
+    /// Returns true if there are traces of the client's use.
     pub fn was_used(&self, around: &Surroundings<'_>) -> bool {
         self.signs.iter().any(|sign| around.fill(sign, None).exists())
     }
 
-    /// What is written for a command.
+    /// Builds the entry for a command.
     pub fn entry(&self, program: &str, args: &[String]) -> Value {
         let filled = |value: &Value| match value.as_str() {
             Some("{program}") => Value::from(program),
@@ -138,35 +136,36 @@ impl Client {
         self.entry.iter().map(|(key, value)| (key.clone(), filled(value))).collect()
     }
 
-    /// The command that an entry names, and its arguments: the way back of [`Client::entry`].
+    /// Parses the command and arguments of an entry: the inverse of [`Client::entry`].
     pub fn command_of(&self, entry: &Value) -> Option<(String, Vec<String>)> {
-        let words = |value: &Value| -> Option<Vec<String>> {
-            value.as_array()?.iter().map(|word| Some(word.as_str()?.to_owned())).collect()
-        };
         let of = |placeholder: &str| {
             let (key, _) = self.entry.iter().find(|(_, value)| *value == placeholder)?;
             entry.get(key)
         };
         if let Some(command) = of("{command}") {
             let (program, args) =
-                words(command)?.split_first().map(|(p, a)| (p.clone(), a.to_vec()))?;
+                string_list(command)?.split_first().map(|(p, a)| (p.clone(), a.to_vec()))?;
             return Some((program, args));
         }
-        let args = of("{args}").map_or_else(|| Some(Vec::new()), words)?;
+        let args = of("{args}").map_or_else(|| Some(Vec::new()), string_list)?;
         Some((of("{program}")?.as_str()?.to_owned(), args))
     }
 
-    /// Whether an entry starts this program as [`Client::entry`] would: `rep mcp`, wherever `rep` is.
+    /// Returns true if an entry starts `rep mcp`, wherever `rep` is.
     pub fn starts_us(&self, entry: &Value) -> bool {
         self.command_of(entry).is_some_and(|(program, args)| {
             Utf8Path::new(&program).file_name() == Some(PROGRAM) && args == ["mcp"]
         })
     }
 
-    /// The entry as a file of its own would hold it, to be pasted.
+    /// Renders the entry as a complete file, for pasting.
     pub fn snippet(&self, name: &str, entry: &Value) -> String {
         edit::whole(self.format, &self.keys, name, entry)
     }
+}
+
+fn string_list(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|word| Some(word.as_str()?.to_owned())).collect()
 }
 
 impl Candidate {

@@ -1,4 +1,5 @@
-//! Everything that is served, in one place: skills that keep up with the disk, the journal, and what runs leave behind.
+//! The state shared by all servers: the skills, kept up to date with the disk, the journal, and the
+//! data of runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,37 +22,33 @@ use tokio::sync::{OnceCell, broadcast};
 use crate::http::events::Hub;
 use crate::http::metrics::Figures;
 
-/// News that nobody has taken are forgotten beyond this many: whoever is slower asks again.
+/// The capacity of the change channel; receivers that lag behind must query the state again.
 const NEWS_MAX: usize = 256;
 
-/// Milliseconds since 1970.
+/// Returns the time in milliseconds since 1970.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// Opens the journal.
 pub type OpenJournal =
     Arc<dyn Fn() -> BoxFuture<'static, Result<Journal, JournalError>> + Send + Sync>;
 
-/// What a house is made of.
+/// The required parts of a [`House`].
 pub struct Parts {
-    /// The skills.
     pub library: Arc<Library>,
-    /// Makes a selector over a catalog.
+    /// Creates a selector for a catalog.
     pub make_selector: MakeSelector,
-    /// How selection behaves.
     pub settings: Settings,
-    /// Opens the journal of runs, when somebody first asks about them.
+    /// Opens the journal of runs, on first use.
     pub journal: OpenJournal,
     /// The folder that is served.
     pub project: Utf8PathBuf,
-    /// Where runs, reviews and workflows keep what they need.
+    /// The data folder of runs, reviews and workflows.
     pub data: Utf8PathBuf,
-    /// Where programs of workflows are executed.
+    /// Creates the workplaces of workflow programs.
     pub workplace: MakeWorkplace,
-    /// The time.
     pub clock: Clock,
 }
 
-/// Everything that is served. Cloning it is cheap.
+/// The state shared by all servers. Cheap to clone.
 #[derive(Clone)]
 pub struct House {
     inner: Arc<Inner>,
@@ -67,67 +64,64 @@ struct Inner {
     figures: Arc<Figures>,
 }
 
-/// What a house may have besides.
+/// Optional parts of a [`House`].
 #[derive(Default)]
 pub struct Extras {
-    /// The environment of programs that are started, such as git.
+    /// The environment of started programs, such as git.
     pub tools: Vec<(String, String)>,
-    /// The sandbox that confines git.
+    /// The sandbox for git.
     pub sandbox: Probed,
-    /// Makes the prompt that an agent would be given.
+    /// Builds prompt previews.
     pub preview: Option<MakePrompt>,
-    /// Who it is served for, as runs are told who gave an order.
+    /// The user on whose behalf it runs, recorded as the origin of orders to runs.
     pub person: Option<String>,
 }
 
-/// Makes the prompt that an agent would be given, and sends nothing.
+/// Builds the prompt for an agent, without sending it.
 pub type MakePrompt =
     Arc<dyn Fn(PromptAsk) -> BoxFuture<'static, Result<Preview, PromptError>> + Send + Sync>;
 
-/// What a prompt is wanted for.
+/// A request for a prompt preview.
 #[derive(Clone, Debug)]
 pub struct PromptAsk {
-    /// What is to be done.
     pub task: String,
-    /// The agent; the default one if nobody says.
+    /// The agent; the default one if absent.
     pub agent: Option<String>,
-    /// Skills that are asked for by name.
+    /// Skills requested by name.
     pub skills: Vec<String>,
     /// Paths that the task touches, relative to the project.
     pub paths: Vec<Utf8PathBuf>,
-    /// The event that started it.
+    /// The event that triggered the task.
     pub event: Option<String>,
-    /// Most skills to pick; as configured if nobody says.
+    /// The maximum number of skills to pick; the configured one if absent.
     pub max_skills: Option<usize>,
-    /// How sure to be of a pick, 0 to 1; as configured if nobody says.
+    /// The selection threshold, from 0 to 1; the configured one if absent.
     pub threshold: Option<f32>,
 }
 
-/// Why there is no prompt.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PromptError {
-    /// There is no such agent.
     #[error("{0}")]
     NoAgent(String),
-    /// A prompt cannot be made here.
+    /// A preview is not possible here.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Something that changed and that no run tells of.
+/// A change that is not an event of a run.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// The skills were read again.
+    /// The skills were reloaded.
     Skills(Arc<Reload>),
 }
 
 impl House {
-    /// Puts a house together. Nothing is watched before [`House::watch`].
+    /// Creates the state. The disk is not watched before [`House::watch`].
     pub fn new(parts: Parts) -> Self {
         House::with(parts, Extras::default())
     }
 
-    /// As [`House::new`], with more.
+    /// Like [`House::new`], with optional parts.
     pub fn with(parts: Parts, extras: Extras) -> Self {
         let (news, _) = broadcast::channel(NEWS_MAX);
         let (selector, hub, figures) = (Mutex::new(None), OnceCell::new(), Arc::default());
@@ -144,11 +138,11 @@ impl House {
         }
     }
 
-    /// What happens, for everybody who listens. It is read from the first time on that somebody does.
+    /// The event hub. Starts reading the journal on first use.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be used.
+    /// Returns an error if the journal cannot be opened.
     pub async fn hub(&self) -> Result<Arc<Hub>, JournalError> {
         let start = || async {
             let hub = Hub::start(self.journal().await?.clone(), self.news()).await?;
@@ -157,22 +151,22 @@ impl House {
         self.inner.hub.get_or_try_init(start).await.cloned()
     }
 
-    /// What is counted.
+    /// The metrics.
     pub fn figures(&self) -> &Arc<Figures> {
         &self.inner.figures
     }
 
-    /// The hub, if anybody has listened yet.
+    /// The event hub, if it was started.
     pub fn hub_if_there(&self) -> Option<&Arc<Hub>> {
         self.inner.hub.get()
     }
 
-    /// Makes the prompt that an agent would be given, where that can be done.
+    /// The builder of prompt previews, if available.
     pub fn preview(&self) -> Option<&MakePrompt> {
         self.inner.extras.preview.as_ref()
     }
 
-    /// Who gives the orders that come over HTTP: whoever has the token acts for the person that it was made for.
+    /// The origin of orders received over HTTP: a token acts on behalf of its owner.
     pub fn by(&self) -> String {
         format!("{} over HTTP", self.inner.extras.person.as_deref().unwrap_or("a user"))
     }
@@ -183,44 +177,45 @@ impl House {
         Git::new(dir, tools.clone(), sandbox.clone())
     }
 
-    /// Where a run leaves files for people.
+    /// The folder with a run's output files.
     pub fn left_behind(&self, run: &RunId) -> Utf8PathBuf {
         self.data().join("runs").join(run.as_str())
     }
 
-    /// Where runs work.
+    /// The folder with the worktrees of runs.
     pub fn worktrees(&self) -> Utf8PathBuf {
         self.data().join("worktrees")
     }
 
-    /// Follows the disk until the result is dropped, and tells everybody who listens.
+    /// Watches the disk until the result is dropped, and broadcasts changes.
     ///
     /// # Panics
     /// If the system cannot start a thread.
     pub fn watch(&self) -> Watching {
         let news = self.inner.news.clone();
         self.inner.parts.library.watch(WatchOptions::default(), move |reload| {
-            // Nobody may be listening.
+            // There may be no receivers.
             let _ = news.send(News::Skills(Arc::new(reload.clone())));
         })
     }
 
-    /// What changes from now on.
+    /// Subscribes to changes.
     pub fn news(&self) -> broadcast::Receiver<News> {
         self.inner.news.subscribe()
     }
 
-    /// The skills as they are now.
+    /// The current skills.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.inner.parts.library.snapshot()
     }
 
-    /// The library that the skills come from.
+    /// The library of skills.
     pub fn library(&self) -> &Arc<Library> {
         &self.inner.parts.library
     }
 
-    /// A selector over the skills as they are now, and these. It is made when it is first needed, and again when they change.
+    /// A selector for the current skills, with their catalog. Created on first use, and again after
+    /// changes.
     pub fn selector(&self) -> (Arc<Catalog>, Arc<Selector>) {
         let catalog = self.catalog();
         let mut made = self.inner.selector.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,11 +233,12 @@ impl House {
         (catalog, selector)
     }
 
-    /// The journal of runs. It is opened when it is first asked for: who only reads skills is not kept by a database.
+    /// The journal of runs. Opened on first use, so that clients that only read skills don't wait
+    /// for a database.
     ///
     /// # Errors
     ///
-    /// When it cannot be opened; the next time it is tried again.
+    /// Returns an error if it cannot be opened; the next call tries again.
     pub async fn journal(&self) -> Result<&Journal, JournalError> {
         self.inner.journal.get_or_try_init(|| (self.inner.parts.journal)()).await
     }
@@ -252,22 +248,23 @@ impl House {
         &self.inner.parts.project
     }
 
-    /// Where runs, reviews and workflows keep what they need.
+    /// The data folder of runs, reviews and workflows.
     pub fn data(&self) -> &Utf8Path {
         &self.inner.parts.data
     }
 
-    /// Runs of workflows.
+    /// The stored workflow runs.
     pub fn workflows(&self) -> Runs {
         Runs::new(self.inner.parts.data.join("workflows"))
     }
 
-    /// Where workflows are started, reported about and decided.
+    /// The service that starts workflows, and records their results and decisions.
     pub fn desk(&self) -> Desk {
         let library = Arc::clone(&self.inner.parts.library);
         Desk {
             runs: self.workflows(),
-            // Whether something may be executed is decided by what is on the disk now, not by when it was last looked at.
+            // Reload first: whether a workflow may be executed depends on the current files, not on
+            // a snapshot.
             catalog: Arc::new(move || library.reload().catalog),
             folder: self.inner.parts.project.clone(),
             workplace: Arc::clone(&self.inner.parts.workplace),
@@ -275,17 +272,18 @@ impl House {
         }
     }
 
-    /// Forms that agents hand answers in on: `review_finding`, `plan_verdict` and `hand_in` fill them in.
+    /// The forms for structured answers: `review_finding`, `plan_verdict` and `hand_in` fill them
+    /// in.
     pub fn forms(&self) -> Forms {
         Forms::new(self.inner.parts.data.join("forms"), None)
     }
 
-    /// Reviews of the folder that is served.
+    /// The reviews of the served folder.
     pub fn reviews(&self) -> Reviews {
         Reviews::new(&self.inner.parts.data.join("reviews"), &self.inner.parts.project)
     }
 
-    /// Milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     pub fn now_ms(&self) -> u64 {
         (self.inner.parts.clock)()
     }

@@ -1,4 +1,4 @@
-//! The HTTP daemon: a guard in front of everything, the API, the events, the page and `/mcp`.
+//! The HTTP daemon: a guard in front of everything, the API, the events, the web page and `/mcp`.
 
 pub mod api;
 pub mod authority;
@@ -36,47 +36,47 @@ use problem::Problem;
 use token::Keys;
 use traces::Tracer;
 
-/// Where MCP is.
+/// The path of MCP.
 pub const MCP: &str = "/mcp";
-/// Where whoever watches the daemon asks whether it is there; it needs no token.
+/// The path of the health check, which needs no token.
 pub const HEALTH: &str = "/healthz";
 
-/// How the daemon listens, and who may come in.
+/// The configuration of the HTTP daemon.
 pub struct Daemon {
-    /// What is served.
+    /// The state that is served.
     pub house: House,
-    /// Who may come in.
+    /// The accepted tokens.
     pub keys: Arc<Keys>,
-    /// The address that it listens on, with the port that it was given.
+    /// The address it listens on, with the actual port.
     pub address: SocketAddr,
-    /// Whether `/mcp` has the fixtures of the conformance suite, and needs no token.
+    /// True if `/mcp` has the fixtures of the conformance suite and needs no token.
     pub conformance: bool,
-    /// What is allowed beyond the usual.
     pub rules: Rules,
 }
 
-/// What a daemon is told about its clients.
+/// The daemon's rules for its clients.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// Names that it answers to, besides its own address.
+    /// Host names it answers to, besides its own address.
     pub names: Vec<Authority>,
-    /// How much they may send, and how long they may take.
+    /// Size and time limits.
     pub limits: HttpLimits,
-    /// Who traces what they ask, if somebody collects that.
+    /// The tracer for requests, if traces are collected.
     pub tracer: Option<Tracer>,
 }
 
-/// Binds a socket. Port 0 takes any that is free; the address that comes back says which.
+/// Binds a socket. Port 0 takes any free port; the returned address holds the actual one.
 ///
 /// # Errors
 ///
-/// When the address is in use, or not one of this machine's.
+/// If the address is in use, or does not belong to this machine.
 pub async fn bind(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAddr)> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // As `TcpListener::bind` does, but with a longer queue: a burst of connections must not make a client's wait for a retry.
+    // Like `TcpListener::bind`, but with a longer queue, so that a burst of connections does not force clients to
+    // retry.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     let listener = socket.listen(BACKLOG)?;
@@ -84,11 +84,11 @@ pub async fn bind(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAd
     Ok((listener, address))
 }
 
-/// Serves until told to stop; what is still open then has a moment to end.
+/// Serves until `shutdown` is cancelled; connections that are still open then get a grace period.
 ///
 /// # Errors
 ///
-/// When the socket fails as a whole; one connection's failure is its own.
+/// If the socket fails as a whole; the failure of a single connection is not an error.
 pub async fn serve(
     listener: TcpListener,
     daemon: Daemon,
@@ -99,7 +99,7 @@ pub async fn serve(
     listen::listen(listener, router, limits, shutdown).await
 }
 
-/// Everything that is answered, behind the guard.
+/// Builds the router of all routes, behind the guard.
 pub fn router(daemon: Daemon, shutdown: &CancellationToken) -> Router {
     let guard = Arc::new(Guard::new(&daemon));
     let limits = daemon.rules.limits;
@@ -116,7 +116,7 @@ pub fn router(daemon: Daemon, shutdown: &CancellationToken) -> Router {
         .merge(api)
         .route_service(MCP, mcp)
         .method_not_allowed_fallback(wrong_method)
-        // Whatever has an address here needs a token. What is found by no route is a part of the page, or nothing.
+        // Every route needs a token. A path without a route is an asset of the page, or not found.
         .route_layer(axum::middleware::from_fn_with_state(Arc::clone(&guard), guard::admit));
     if let Some(tracer) = tracer {
         routes = routes.route_layer(axum::middleware::from_fn_with_state(tracer, traces::watch));

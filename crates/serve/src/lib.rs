@@ -1,7 +1,8 @@
-//! What agents and people outside the process meet: the Model Context Protocol, an HTTP API and a page.
+//! The interfaces to agents and people outside the process: the Model Context Protocol, an HTTP API
+//! and a web page.
 //!
-//! Everything here is thin: a request is translated, the [`House`] is asked, and the answer is translated back. What is
-//! decided about skills, runs and reviews is decided in the crates below.
+//! Everything here is thin: it translates requests to calls of the [`House`], and results to
+//! responses. Decisions about skills, runs and reviews are made in the crates below.
 
 pub mod clients;
 pub mod house;

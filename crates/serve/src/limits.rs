@@ -1,31 +1,31 @@
-//! The caps of this crate: what a client may send, how long it may take, and how many there may be.
+//! The limits of this crate: on requests, timeouts and connections.
 
 use std::time::Duration;
 
-/// Caps on HTTP.
+/// Limits on HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Largest body of a request.
+    /// The maximum size of a request's body.
     pub body_bytes_max: usize,
-    /// Largest head of a request: its first line and its headers.
+    /// The maximum size of a request's head: its first line and its headers.
     pub head_bytes_max: usize,
-    /// Most headers of a request.
+    /// The maximum number of headers of a request.
     pub headers_max: usize,
-    /// How long the head of a request may take to come; also how long a connection may be idle.
+    /// The timeout for receiving the head of a request; also the timeout of idle connections.
     pub head_timeout: Duration,
-    /// How long the body of a request may take to come.
+    /// The timeout for receiving the body of a request.
     pub body_timeout: Duration,
-    /// How long an answer may take to begin. `/mcp` is not held to it: a tool may take its time.
+    /// The timeout until a response begins. Does not apply to `/mcp`, since tools may take longer.
     pub answer_timeout: Duration,
-    /// How long a client may take none of what is sent to it.
+    /// The timeout for a client that does not read its response.
     pub write_timeout: Duration,
-    /// The maximum number of connections that have shown a good token.
+    /// The maximum number of authenticated connections.
     pub connections_max: usize,
-    /// The maximum number of connections that have not; beyond it the oldest of them ends.
+    /// The maximum number of unauthenticated connections; beyond it, the oldest is closed.
     pub unauthenticated_connections_max: usize,
-    /// The maximum number of MCP sessions; beyond it the one that was used least recently ends.
+    /// The maximum number of MCP sessions; beyond it, the least recently used one is closed.
     pub mcp_sessions_max: usize,
-    /// How long open connections have to end when the daemon stops.
+    /// The time that open connections have to end when the daemon stops.
     pub stop_timeout: Duration,
 }
 
@@ -47,29 +47,31 @@ impl Default for HttpLimits {
     }
 }
 
-/// The length of the queue of connections that the system has taken and the daemon has not; the system may have a lower limit.
+/// The length of the queue of connections that the daemon has not accepted yet; the system may
+/// impose a lower limit.
 pub const BACKLOG: u32 = 4_096;
-/// The maximum number of bytes of a skill's file in one answer; a larger file comes in parts.
+/// The maximum number of bytes of a skill's file in one response; larger files are returned in
+/// parts.
 pub const FILE_PART_BYTES_MAX: usize = 512 * 1024;
-/// How long a link that opens a page can be used.
+/// The lifetime of a link that opens a page.
 pub const CODE_LIFE: Duration = Duration::from_secs(10 * 60);
-/// How long a page that was opened with one may stay.
+/// The lifetime of a session that was opened with such a link.
 pub const SESSION_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
-/// Links and sessions that are kept at most, each; the oldest goes first.
+/// The maximum number of links and of sessions; the oldest are dropped first.
 pub const LENT_MAX: usize = 64;
-/// Largest file that holds a token, a link or an address.
+/// The maximum size of a file with a token, a link or an address.
 pub const SMALL_FILE_BYTES_MAX: u64 = 4096;
-/// Largest configuration file of another program that is edited.
+/// The maximum size of another program's configuration file.
 pub const CONFIG_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Largest record of what was done to such a file, with what was replaced in it.
+/// The maximum size of a record of changes to such a file, including the replaced text.
 pub const RECORD_BYTES_MAX: u64 = 8 * CONFIG_BYTES_MAX;
-/// How long a server may take to say who it is.
+/// The timeout for probing a server.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Most spans that wait to be collected; those beyond are counted and dropped.
+/// The maximum number of queued spans; further ones are counted and dropped.
 pub const SPANS_MAX: usize = 4_096;
-/// Most spans that are sent at once.
+/// The maximum number of spans sent at once.
 pub const SPANS_AT_ONCE_MAX: usize = 512;
 
-/// Largest body of a request that exchanges a code for a session: nobody has shown a token for it yet.
+/// The maximum size of a request that exchanges a code for a session; it is not authenticated yet.
 pub const CODE_BODY_BYTES_MAX: usize = 1_024;

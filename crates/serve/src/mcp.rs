@@ -1,4 +1,5 @@
-//! The Model Context Protocol: skills for any agent that speaks it. This is the only place that names its SDK.
+//! The Model Context Protocol: skills for any agent that supports it. This is the only module that
+//! uses its SDK.
 
 mod completion;
 mod conformance;
@@ -34,23 +35,23 @@ use handler::Handler;
 use sessions::CappedSessions;
 use state::State;
 
-/// Why a session on standard input and output ended.
+/// The reason why a session on stdin and stdout ended.
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
-    /// Nothing that was understood came before anything else.
+    /// The client did not send a valid `initialize` request.
     #[error("the client did not begin a session: {0}")]
     Begin(String),
-    /// The task that served it is gone.
+    /// The task that served the session failed.
     #[error("the session broke off: {0}")]
     Broken(String),
 }
 
-/// Serves one client on a pair of streams, until it goes. With a form, the client's tools are those that fill it in, and
-/// they need not be told which.
+/// Serves one client on a pair of streams until it disconnects. With a form, the client gets only
+/// the tools that fill it in, without an argument for the form's id.
 ///
 /// # Errors
 ///
-/// [`McpError`].
+/// Returns an error if the session could not start or broke off.
 pub async fn stdio(
     house: House,
     form: Option<Form>,
@@ -69,12 +70,11 @@ pub async fn stdio(
     Ok(())
 }
 
-/// Calls one tool as a client would, and gives what the client would read: text, and whether it was done. Without such a tool
-/// it gives the names of those that there are.
+/// Calls one tool as a client would, and returns its text and whether it succeeded.
 ///
 /// # Errors
 ///
-/// The names, where there is no such tool.
+/// Returns the names of the existing tools if there is no such tool.
 pub async fn call(
     house: House,
     tool: &str,
@@ -90,7 +90,7 @@ pub async fn call(
     Ok((text.join("\n"), result.is_error != Some(true)))
 }
 
-/// What answers `/mcp`. Who may come in is decided before.
+/// The service for `/mcp`. Requests are authenticated before they reach it.
 pub(crate) fn http_service(
     house: &House,
     conformance: bool,
@@ -100,14 +100,14 @@ pub(crate) fn http_service(
     let mut extra = Vec::new();
     let mut fixtures = None;
     if conformance {
-        // Without the skill the suite says what it misses.
+        // If the skill cannot be written, the suite reports that it is missing.
         extra.extend(conformance::skill(house.data()).ok().flatten());
         let mut secret = [0; 32];
         fixtures = getrandom::fill(&mut secret).ok().map(|()| Arc::new(Fixtures::new(secret)));
     }
     let state = Arc::new(State::new(house.clone(), extra));
     state.warm();
-    // Hosts are the guard's business, which also knows those that a user has allowed.
+    // The guard checks hosts, since it also knows those that the user has allowed.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.cancellation_token = shutdown;
     StreamableHttpService::new(

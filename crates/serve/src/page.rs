@@ -1,4 +1,5 @@
-//! The page: files that are part of the binary. They hold nothing that is secret, and ask for nothing from elsewhere.
+//! The web page: files embedded in the binary. They contain no secrets, and load nothing from
+//! elsewhere.
 
 use axum::body::Body;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -7,11 +8,12 @@ use http::{HeaderValue, Response, StatusCode, header};
 #[folder = "src/page/"]
 struct Assets;
 
-/// What the page may do: load its own parts, and talk to this server. Nothing else, whatever a skill's text says.
+/// The content security policy: the page may load its own parts and talk to this server, nothing
+/// else, whatever a skill's text contains.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The file of that path, if there is one; `/` is the page itself.
+/// The file at a path, if there is one; `/` is the page itself.
 pub fn asset(path: &str) -> Option<Response<Body>> {
     let name = match path.trim_start_matches('/') {
         "" => "index.html",
@@ -42,10 +44,10 @@ pub fn asset(path: &str) -> Option<Response<Body>> {
     Some(response)
 }
 
-/// The name of the script that is made of the table of invisible characters.
+/// The name of the script that is generated from the table of invisible characters.
 const INVISIBLE: &str = "invisible.js";
 
-/// A script with the characters that the page shows by number.
+/// Generates a script with the characters that the page displays by number.
 fn invisible_characters() -> String {
     let ranges = repertoire_text::invisible::ranges_never_proper();
     let class: String =

@@ -1,7 +1,7 @@
-//! Whether text may go into JSON as text.
+//! Decides whether a file is sent as text in JSON.
 
-/// Whether a text is still small as JSON. Control characters take six characters each there, so a binary file that happens
-/// to be UTF-8 would grow to six times its size.
+/// Returns true if a text stays small as JSON. Control characters take six characters each there,
+/// so a binary file that happens to be UTF-8 could grow to six times its size.
 pub(crate) fn is_plain(text: &str) -> bool {
     let is_costly =
         |byte: &u8| *byte < 0x20 && !matches!(byte, b'\n' | b'\r' | b'\t' | 0x08 | 0x0c);

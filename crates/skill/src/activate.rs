@@ -1,8 +1,8 @@
-//! Activation: a skill's body, with arguments put in and cut to a budget, ready for a conversation.
+//! Activation: a skill's body with arguments filled in, cut to a budget and ready for a conversation.
 //!
-//! Nothing is run by being activated. A command in a body (`` !`cmd` ``) is left as text unless the
-//! caller passes a function that runs it *and* the skill is trusted. What did not fit is always named:
-//! in the text, in the activation, and as an event.
+//! Activating a skill runs nothing. A command in a body (`` !`cmd` ``) stays text unless the caller passes a
+//! function that runs it *and* the skill is trusted. Anything that did not fit is reported in the text, in
+//! the activation and as an event.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::{Code, Diagnostic, Severity, Span, invisible};
@@ -25,18 +25,18 @@ pub use cut::{Cut, tokens};
 pub(crate) use cut::{Room, fit, fit_of, marker};
 pub use references::{Reference, ReferenceState};
 
-/// How much of skills may go into a conversation. Tokens are estimated, see [`tokens`].
+/// The maximum size of skill bodies in a conversation. Tokens are estimated, see [`tokens`].
 ///
-/// It is about bodies: what a renderer writes around them comes on top.
+/// The budget covers bodies only, not the text that a renderer writes around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Most characters of one body.
+    /// The maximum number of characters of one body.
     pub body_chars_max: usize,
-    /// Most tokens of one body.
+    /// The maximum number of tokens of one body.
     pub body_tokens_max: Option<usize>,
-    /// Most characters of all bodies together.
+    /// The maximum number of characters of all bodies together.
     pub total_chars_max: Option<usize>,
-    /// Most tokens of all bodies together.
+    /// The maximum number of tokens of all bodies together.
     pub total_tokens_max: Option<usize>,
 }
 
@@ -64,30 +64,30 @@ impl Budget {
 /// Whether an activation lists the skill's resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listing {
-    /// The files of the folder are listed.
+    /// List the files of the folder.
     #[default]
     Listed,
-    /// The folder is not looked at.
+    /// Do not read the folder.
     Skipped,
 }
 
-/// Whether references are part of the body.
+/// Whether the skill's references become part of the body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum References {
-    /// They are read when the agent asks for them.
+    /// Leave them out; the agent reads them when it needs them.
     #[default]
     OnDemand,
-    /// Each Markdown file of `references/` is appended, as long as it fits.
+    /// Append each Markdown file of `references/`, as long as it fits.
     Appended,
 }
 
-/// What to do with commands in a body.
+/// The handling of commands in a body.
 #[derive(Clone, Copy, Default)]
 pub enum Shell<'a> {
     /// Leave them as text.
     #[default]
     Leave,
-    /// Ask this function for their output, if the skill is trusted.
+    /// Replace them with the output of this function, if the skill is trusted.
     Run(&'a dyn Fn(&str) -> Result<String, String>),
 }
 
@@ -100,67 +100,61 @@ impl std::fmt::Debug for Shell<'_> {
     }
 }
 
-/// How to activate.
+/// The options of an activation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request<'a> {
-    /// What was given after the skill's name.
+    /// The text that was given after the skill's name.
     pub arguments: &'a str,
-    /// How much may be kept.
     pub budget: Budget,
-    /// Whether resources are listed.
     pub listing: Listing,
-    /// Whether references are appended.
     pub references: References,
-    /// What to do with commands in the body.
     pub shell: Shell<'a>,
-    /// The project, for `${CLAUDE_PROJECT_DIR}`.
+    /// The value of `${CLAUDE_PROJECT_DIR}`.
     pub project_dir: Option<&'a camino::Utf8Path>,
-    /// The session, for `${CLAUDE_SESSION_ID}`.
+    /// The value of `${CLAUDE_SESSION_ID}`.
     pub session_id: Option<&'a str>,
-    /// Caps on the skill's folder.
+    /// Limits on the skill's folder.
     pub limits: ResourceLimits,
 }
 
 /// A skill put into a conversation.
 #[derive(Clone, Debug)]
 pub struct Activation {
-    /// The name that the catalog knows it by.
+    /// The name of the skill in the catalog, with its plugin.
     pub id: String,
-    /// Its own name.
+    /// The skill's own name.
     pub name: String,
-    /// What it does and when to use it.
     pub description: String,
-    /// The digest of its file.
+    /// The digest of the skill's file.
     pub digest: Digest,
-    /// What was given after its name.
+    /// The text that was given after the skill's name.
     pub arguments: String,
-    /// The instructions, with arguments and references put in, and cut if need be.
+    /// The instructions with arguments and references filled in, cut if necessary.
     pub body: String,
-    /// The files beside it, by group and path; `None` if nobody asked for them.
+    /// The files of the skill's folder, by group and path; `None` if they were not requested.
     pub resources: Option<Vec<Resource>>,
-    /// Where it was found.
     pub origin: Origin,
-    /// Whether it may be given capabilities.
+    /// Decides whether the skill may be given capabilities.
     pub trust: Trust,
-    /// How the body was cut; `None` if it is whole.
+    /// The size of the cut; `None` if the body is complete.
     pub cut: Option<Cut>,
-    /// What became of each reference; `None` if nobody asked for them in the body.
+    /// The state of each reference; `None` if they were not requested.
     pub references: Option<Vec<Reference>>,
-    /// What was found on the way.
+    /// Findings made during activation.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// The event of a skill that did not fit, `SKILLS_TRUNCATED`.
+/// The event `SKILLS_TRUNCATED`: a skill did not fit into the budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Truncated {
-    /// The skill.
+    /// The name of the skill.
     pub name: String,
     /// The limit in characters.
     pub max_chars: usize,
 }
 
 impl Activation {
-    /// The event to record, if the body or a reference was cut or left out.
+    /// Returns the event to record, if the body or a reference was cut or left out.
     pub fn truncated(&self) -> Option<Truncated> {
         let limit = self.cut.map(|cut| cut.limit);
         let limit = limit.or_else(|| self.references.iter().flatten().find_map(Reference::limit));
@@ -168,26 +162,25 @@ impl Activation {
     }
 }
 
-/// A skill that the total budget had no room for.
+/// A skill that did not fit into the total budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
-    /// The name that the catalog knows it by.
+    /// The name of the skill in the catalog.
     pub id: String,
-    /// Where it can be read.
+    /// The file of the skill, from which it can still be read.
     #[schemars(with = "String")]
     pub path: Utf8PathBuf,
-    /// Characters that were left for it.
+    /// The number of characters that were left.
     pub room_chars: usize,
 }
 
-/// Several skills within one budget.
+/// Several skills activated within one budget.
 #[derive(Clone, Debug, Default)]
 pub struct Activated {
-    /// Those that fit, whole or cut, in the order asked for.
+    /// The skills that fit, complete or cut, in the requested order.
     pub activations: Vec<Activation>,
-    /// Those that did not.
     pub left_out: Vec<LeftOut>,
-    /// One event for each skill that was cut or left out.
+    /// The events, one for each skill that was cut or left out.
     pub events: Vec<Truncated>,
 }
 
@@ -196,8 +189,8 @@ pub fn activate(entry: &Entry, request: &Request<'_>) -> Activation {
     Prepared::new(entry, request).within(request.budget.body().and(request.budget.total()))
 }
 
-/// Activates several skills. They share the total budget in order: each takes what it needs of what
-/// the ones before it left, and one that would keep next to nothing is left out.
+/// Activates several skills. They share the total budget in order: each takes what it needs of what is left.
+/// A skill that would keep next to nothing is left out.
 pub fn activate_all<'e>(
     entries: impl IntoIterator<Item = &'e Entry>,
     request: &Request<'_>,
@@ -221,7 +214,7 @@ pub fn activate_all<'e>(
     out
 }
 
-/// A body with everything put in, before it is cut.
+/// A body with everything filled in, before it is cut.
 struct Prepared<'a> {
     entry: &'a Entry,
     request: &'a Request<'a>,
@@ -237,7 +230,7 @@ impl<'a> Prepared<'a> {
         Prepared { entry, request, body, diagnostics }
     }
 
-    /// Whether a room holds the body, or enough of it to be of use.
+    /// Returns true if `room` holds the body, or enough of it to be of use.
     fn is_worth(&self, room: Room) -> bool {
         let total = self.body.chars().count();
         let marker = marker(total, total, &self.entry.skill.origin.file);
@@ -274,7 +267,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Removes invisible characters from text for a model, and says so in the text and as a diagnostic.
+/// Removes invisible characters from text for a model, and reports them in the text and as a diagnostic.
 fn without_invisible(text: String, file: &Utf8Path, out: &mut Vec<Diagnostic>) -> String {
     let (visible, summary) = invisible::removed(&text);
     if summary.is_empty() {
@@ -352,21 +345,23 @@ fn values<'a>(skill: &'a Skill, request: &Request<'a>) -> Values<'a> {
     }
 }
 
-/// Arguments that a shell cannot take for anything but words, nor a program for options. A command that
-/// others would go into is not run: the skill's author is trusted, but not whoever wrote the arguments.
+/// Returns true if a shell can only read the arguments as words, and a program not as options. Commands are
+/// not run with other arguments: the skill's author is trusted, but the author of the arguments is not.
 fn is_plain(arguments: &str) -> bool {
-    let is_option = |word: &str| word.starts_with('-');
     arguments.chars().all(|c| c.is_alphanumeric() || " _-./:@%+=,".contains(c))
-        && !arguments.split(' ').any(is_option)
+        && !arguments.split(' ').any(|word| word.starts_with('-'))
 }
 
-/// Whether the folders and the session that a command may name hold nothing that a shell acts on. A
-/// stranger may have chosen the name of a folder.
+/// Returns true if the folders and the session id that a command may refer to contain no shell
+/// metacharacters. Folder names may come from an untrusted source.
 fn has_plain_places(values: &Values<'_>) -> bool {
     let folders = [values.skill_dir, values.project_dir, values.plugin_root];
-    let plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "_-./:@%+=,".contains(c));
-    folders.into_iter().flatten().all(|dir| plain(dir.as_str()))
-        && values.session_id.is_none_or(plain)
+    folders.into_iter().flatten().all(|dir| has_plain_chars(dir.as_str()))
+        && values.session_id.is_none_or(has_plain_chars)
+}
+
+fn has_plain_chars(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || "_-./:@%+=,".contains(c))
 }
 
 fn run(
@@ -375,17 +370,15 @@ fn run(
     command: &str,
     plain: bool,
 ) -> Result<String, (&'static Code, String)> {
-    let not_run = |why: &str| {
-        (&codes::SHELL_NOT_RUN, format!("`{}` was not run: {why}", first_line(command)))
-    };
     let Shell::Run(runner) = request.shell else {
-        return Err(not_run("commands are not allowed here"));
+        return Err(not_run(command, "commands are not allowed here"));
     };
     if entry.trust != Trust::Trusted {
-        return Err(not_run("the skill is not trusted"));
+        return Err(not_run(command, "the skill is not trusted"));
     }
     if !plain {
         return Err(not_run(
+            command,
             "the arguments or paths hold options or characters that mean something to a shell",
         ));
     }
@@ -393,6 +386,10 @@ fn run(
         let message = format!("`{}` failed: {}", first_line(command), first_line(&error));
         (&codes::SHELL_FAILED, message)
     })
+}
+
+fn not_run(command: &str, why: &str) -> (&'static Code, String) {
+    (&codes::SHELL_NOT_RUN, format!("`{}` was not run: {why}", first_line(command)))
 }
 
 fn first_line(text: &str) -> &str {
@@ -403,7 +400,7 @@ fn finding(code: &'static Code, message: impl Into<String>) -> Diagnostic {
     Diagnostic::new(code, message).help(code.remedy)
 }
 
-/// Points a finding at a part of the body.
+/// Points a finding at a range of the body.
 fn at_body(skill: &Skill, finding: Diagnostic, at: &std::ops::Range<usize>) -> Diagnostic {
     let whole = skill.body.slice(skill.source.text());
     let start = skill.body.start as usize + whole.len() - skill.body().len();

@@ -1,12 +1,12 @@
-//! Puts arguments and known places into a body, by the rules of Claude Code.
+//! Fills arguments and known variables into a body, by the rules of Claude Code.
 //!
-//! `$ARGUMENTS` is the whole text as given; `$ARGUMENTS[N]` counts from 0; `$name` is an argument that
-//! the skill's `arguments` field names; `${CLAUDE_…}` is a known place. `$N` is short for
-//! `$ARGUMENTS[N]` in a body that uses `$0` or `$ARGUMENTS[0]`. In any other body the author counts as
-//! a shell does, and `$1` is the first argument. `\$1` stays `$1`.
+//! `$ARGUMENTS` is the whole text as given; `$ARGUMENTS[N]` counts from 0; `$name` is an argument that the
+//! skill's `arguments` field names; `${CLAUDE_…}` is a known variable. `$N` is short for `$ARGUMENTS[N]` in a
+//! body that uses `$0` or `$ARGUMENTS[0]`. In any other body numbers count from 1, as in a shell. `\$1` stays
+//! `$1`.
 //!
-//! It is a single pass: what was put in is never looked at again. It runs nothing and reads no
-//! environment: a variable that is not known here stays as written.
+//! It is a single pass: values are never scanned for placeholders. Nothing is run and the environment is not
+//! read; an unknown variable stays as written.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,44 +15,42 @@ use camino::Utf8Path;
 
 use crate::limits::{ARGUMENT_BYTES_MAX, ARGUMENT_NAMES_MAX};
 
-/// What placeholders stand for.
+/// The values of placeholders.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Values<'a> {
-    /// Everything that was given after the skill's name.
+    /// The text that was given after the skill's name.
     pub arguments: &'a str,
-    /// The names that the skill gives its arguments, in order.
+    /// The names that the skill gives to its arguments, in order.
     pub names: &'a [String],
-    /// `${CLAUDE_SKILL_DIR}`.
+    /// The value of `${CLAUDE_SKILL_DIR}`.
     pub skill_dir: Option<&'a Utf8Path>,
-    /// `${CLAUDE_PROJECT_DIR}`.
+    /// The value of `${CLAUDE_PROJECT_DIR}`.
     pub project_dir: Option<&'a Utf8Path>,
-    /// `${CLAUDE_SESSION_ID}`.
+    /// The value of `${CLAUDE_SESSION_ID}`.
     pub session_id: Option<&'a str>,
-    /// `${CLAUDE_PLUGIN_ROOT}`.
+    /// The value of `${CLAUDE_PLUGIN_ROOT}`.
     pub plugin_root: Option<&'a Utf8Path>,
 }
 
 /// A named argument that was not given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Its name.
     pub name: String,
-    /// Where its first placeholder stands in the body, in bytes.
+    /// The byte range of its first placeholder in the body.
     pub at: Range<usize>,
 }
 
-/// A body with everything put in.
+/// A body with its placeholders filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Substituted {
-    /// The text.
     pub text: String,
-    /// Named arguments that were not given and became nothing.
+    /// Named arguments that were not given and became empty.
     pub missing: Vec<Missing>,
-    /// Whether placeholders were left alone because the text would have grown too much.
+    /// True if placeholders were left as they are because the text would have grown too much.
     pub limited: bool,
 }
 
-/// Puts values into a body.
+/// Fills values into a body.
 ///
 /// Arguments that no placeholder took are appended as `ARGUMENTS: …`, so that none is lost.
 ///
@@ -68,8 +66,8 @@ pub fn substitute(body: &str, values: &Values<'_>) -> Substituted {
     filler.finish(text)
 }
 
-/// Splits an argument text as a shell splits words: on white space, with quotes and backslashes.
-/// A text with an open quote is split on white space alone.
+/// Splits arguments like a shell: at white space, with quotes and backslashes. If a quote is not closed, the
+/// text is split at white space alone.
 pub fn words(text: &str) -> Vec<String> {
     quoted_words(text)
         .unwrap_or_else(|| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
@@ -122,13 +120,13 @@ enum Placeholder<'a> {
     Index(usize),
     /// `$N`
     Number(usize),
-    /// `$name`, by its place among the names.
+    /// `$name`, as the index of the name.
     Name(usize),
     /// `${CLAUDE_…}`
     Variable(&'a str),
 }
 
-/// Fills the parts of one body, so that those which are commands can be told from the rest.
+/// Fills the parts of a body one by one, so that commands can be handled separately from text.
 pub(crate) struct Filler<'a> {
     values: Values<'a>,
     words: Vec<String>,
@@ -157,7 +155,7 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// Fills a part of the body that starts at byte `base` of it.
+    /// Fills in a part of the body that starts at its byte `base`.
     pub(crate) fn fill(&mut self, text: &str, base: usize) -> String {
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
@@ -175,7 +173,7 @@ impl<'a> Filler<'a> {
         out
     }
 
-    /// Appends what no placeholder took.
+    /// Appends the arguments if a placeholder did not use all of them.
     pub(crate) fn finish(self, mut text: String) -> Substituted {
         let given = self.values.arguments.trim();
         if !self.taken.iter().all(|taken| *taken) {
@@ -237,7 +235,7 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// Whether a text holds a placeholder for an argument.
+/// Returns true if a text contains a placeholder for an argument.
 pub(crate) fn takes_arguments(text: &str, names: &[String]) -> bool {
     placeholders(text, names).any(|(_, found)| !matches!(found, Placeholder::Variable(_)))
 }
@@ -249,7 +247,8 @@ fn placeholders<'t>(
     placeholders_and_escapes(text, names).filter_map(|(at, found)| Some((at, found?)))
 }
 
-/// Placeholders with their places; an escaped one is `None`, and its place includes the backslash.
+/// Iterates over placeholders with their ranges. An escaped one is `None`, and its range includes the
+/// backslash.
 fn placeholders_and_escapes<'t>(
     text: &'t str,
     names: &'t [String],
@@ -270,7 +269,7 @@ fn placeholders_and_escapes<'t>(
     })
 }
 
-/// The placeholder that a text starting with `$` starts with, and its length.
+/// Parses the placeholder at the start of a text that begins with `$`, and returns its length.
 fn placeholder<'t>(text: &'t str, names: &[String]) -> Option<(Placeholder<'t>, usize)> {
     let rest = text.strip_prefix('$')?;
     if let Some(after) = rest.strip_prefix("ARGUMENTS") {

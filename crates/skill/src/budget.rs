@@ -1,8 +1,8 @@
-//! What common clients make of a list of skills that is longer than the room they have for it.
+//! Simulates how common clients list skills that exceed their budget for the list.
 //!
-//! Every client cuts in its own way, and skills that it cuts are found less often or never: the rules here are those that the
-//! clients document, for a window of 200,000 tokens. Which skills a user calls most is not known, so the order is that of the
-//! catalog.
+//! Every client cuts in its own way, and skills that are cut are found less often or never. The rules are
+//! those that the clients document, for a context window of 200,000 tokens. It is not known which skills a
+//! user calls most, so they are taken in catalog order.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,27 +13,27 @@ use crate::render::catalog::{is_offered, level};
 /// A client that lists skills in its prompt.
 #[derive(Debug)]
 pub struct Client {
-    /// The word to ask for it by.
+    /// The name of the client on the command line.
     pub id: &'static str,
-    /// Its name.
+    /// The display name.
     pub name: &'static str,
-    /// Its room for the list, in characters.
+    /// The budget for the list, in characters.
     pub chars_max: usize,
-    /// The longest description that it shows.
+    /// The maximum length of a description that it shows, in characters.
     pub entry_chars_max: usize,
-    /// What a line costs besides the name and the description.
+    /// The number of characters per line besides name and description.
     overhead: usize,
     cuts: Cuts,
 }
 
-/// What a client does when its room is used up.
+/// The rule by which a client cuts when its budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cuts {
-    /// Every name is listed, and descriptions are dropped.
+    /// List every name, and drop descriptions.
     Descriptions,
-    /// Descriptions are shortened alike, then dropped; then names.
+    /// Shorten all descriptions to the same length, then drop them, then drop names.
     Evenly,
-    /// What does not fit is not listed.
+    /// Drop the skills that do not fit.
     Entries,
 }
 
@@ -66,76 +66,76 @@ pub const CLIENTS: &[Client] = &[
 ];
 
 impl Client {
-    /// The client of a word.
+    /// Looks up a client by its id.
     pub fn of(id: &str) -> Option<&'static Client> {
         CLIENTS.iter().find(|client| client.id == id)
     }
 }
 
-/// A client's room for the list of skills.
+/// A client's budget for the list of skills.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BudgetJson {
-    /// The client.
+    /// The name of the client.
     pub client: String,
-    /// Its room, in characters.
+    /// The budget, in characters.
     pub chars_max: usize,
-    /// What the list of skills needs.
+    /// The number of characters that the whole list needs.
     pub chars_needed: usize,
-    /// How many skills fit with their whole descriptions.
+    /// The number of skills that fit with their whole descriptions.
     pub fit: usize,
-    /// How many do not.
+    /// The number of skills that do not.
     pub cut: usize,
 }
 
-/// How a client lists one skill.
+/// How a client lists a skill.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Shown {
-    /// With its whole description.
+    /// With the whole description.
     Whole,
-    /// With the start of it.
+    /// With the start of the description.
     Shortened,
-    /// By its name alone.
+    /// By name alone.
     NameOnly,
-    /// Not at all.
+    /// Not listed.
     Hidden,
 }
 
-/// One skill in a client's list.
+/// A skill in a client's list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ShownSkill {
-    /// The skill.
+    /// The name of the skill.
     pub name: String,
-    /// How it is listed.
+    /// How the skill is listed.
     pub shown: Shown,
-    /// How many characters of its description are shown.
+    /// The number of characters of the description that are shown.
     pub chars_shown: usize,
-    /// How many its description has.
+    /// The number of characters of the whole description.
     pub chars: usize,
-    /// What its line takes of the room.
+    /// The number of characters that its line takes of the budget.
     pub chars_used: usize,
 }
 
-/// What a client makes of a list of skills.
+/// The list of skills as a client would show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// The skills that a model is offered, in their order.
+    /// The skills offered to a model, in order.
     pub skills: Vec<ShownSkill>,
-    /// What the whole list would need.
+    /// The number of characters that the whole list would need.
     pub chars_needed: usize,
 }
 
 impl Budget {
-    /// What `client` would make of the skills of a catalog.
+    /// Simulates how `client` lists the skills of a catalog.
     pub fn of(client: &Client, entries: &[Entry]) -> Self {
         let mut skills: Vec<ShownSkill> =
             entries.iter().filter(|entry| is_offered(entry)).map(whole).collect();
         let name_chars = |one: &ShownSkill| one.name.chars().count() + client.overhead;
         let chars_needed = skills.iter().map(|one| name_chars(one) + one.chars).sum();
         let names: Vec<usize> = skills.iter().map(name_chars).collect();
-        // A client shortens one long description even where there is room.
+        // Clients shorten a long description even if the budget is not used up.
         let wanted: Vec<usize> =
             skills.iter().map(|one| one.chars.min(client.entry_chars_max)).collect();
         let given = match client.cuts {
@@ -156,17 +156,17 @@ impl Budget {
         Budget { skills, chars_needed }
     }
 
-    /// How many skills are listed in a way.
+    /// Counts the skills that are listed in the given way.
     pub fn count(&self, shown: Shown) -> usize {
         self.skills.iter().filter(|one| one.shown == shown).count()
     }
 
-    /// How much of the room is taken.
+    /// The number of characters that the list takes of the budget.
     pub fn chars_used(&self) -> usize {
         self.skills.iter().map(|one| one.chars_used).sum()
     }
 
-    /// The short form.
+    /// Summarises the result as JSON.
     pub fn summary(&self, client: &Client) -> BudgetJson {
         let fit = self.count(Shown::Whole);
         BudgetJson {
@@ -185,7 +185,7 @@ fn whole(entry: &Entry) -> ShownSkill {
     ShownSkill { name, shown: Shown::Whole, chars_shown: chars, chars, chars_used: 0 }
 }
 
-/// Characters of each description; `None` for a skill that is not listed at all.
+/// The number of characters of each description; `None` for a skill that is not listed at all.
 type Given = Vec<Option<usize>>;
 
 fn drop_descriptions(names: &[usize], wanted: &[usize], chars_max: usize) -> Given {
@@ -212,7 +212,7 @@ fn shorten_evenly(names: &[usize], wanted: &[usize], chars_max: usize) -> Given 
 
 fn drop_entries(names: &[usize], wanted: &[usize], chars_max: usize) -> Given {
     let mut room = chars_max;
-    // A line that does not fit leaves the room as it is, for a shorter one.
+    // A line that does not fit leaves the budget unchanged for a shorter one.
     let given = names.iter().zip(wanted).map(|(name, chars)| {
         room = room.checked_sub(name + chars)?;
         Some(*chars)
@@ -229,7 +229,7 @@ mod tests {
         Client { id: "x", name: "X", chars_max, entry_chars_max: 50, overhead: 1, cuts }
     }
 
-    /// Names of one character, so that a line costs two and its description.
+    /// Names of one character, so that a line costs two characters plus its description.
     fn shown(cuts: Cuts, chars_max: usize, descriptions: &[usize]) -> Vec<(Shown, usize)> {
         let names = ["a", "b", "c", "d"];
         let entries: Vec<Entry> = names

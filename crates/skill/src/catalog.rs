@@ -1,5 +1,4 @@
-//! The catalog: an immutable snapshot of what was discovered, with everything that lost, broke or was
-//! passed over still visible in it.
+//! The catalog: an immutable snapshot of discovery, including skills that were shadowed, broken or skipped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,19 +15,18 @@ use crate::profile::{Collision, Naming, Places, Profile, Root};
 use crate::skill::{Kind, Scope, Skill};
 use crate::trust::Trust;
 
-/// A skill under the name that the profile gives it.
+/// A skill under the id that the profile gives it.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The name to ask for.
+    /// The name to request it by, `plugin:name` for a plugin's skill.
     pub id: String,
-    /// The record.
     pub skill: Arc<Skill>,
-    /// Whether it may be given capabilities.
+    /// Decides whether the skill may be given capabilities.
     pub trust: Trust,
 }
 
 impl Entry {
-    /// Whether this is the same file with the same text, name and trust.
+    /// Returns true if this is the same file with the same text, id and trust.
     pub(crate) fn is_same(&self, other: &Entry) -> bool {
         let same_skill =
             || self.skill.origin == other.skill.origin && self.skill.text() == other.skill.text();
@@ -38,38 +36,35 @@ impl Entry {
     }
 }
 
-/// A skill that another one of the same name stands before.
+/// A skill that is shadowed by another one of the same name.
 #[derive(Clone, Debug)]
 pub struct Shadowed {
-    /// The one that lost.
+    /// The skill that lost.
     pub entry: Entry,
-    /// The file of the one that won.
+    /// The file of the skill that won.
     pub by: Utf8PathBuf,
 }
 
-/// A file that should have been a skill.
+/// A file that should have been a skill but could not be loaded.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// The file.
     pub path: Utf8PathBuf,
-    /// Where its root belongs.
+    /// The scope of the root that contains the file.
     pub scope: Scope,
-    /// The finding that kept it out.
+    /// The error that kept it out.
     pub reason: Diagnostic,
 }
 
-/// What became of one root.
+/// The result of scanning one root.
 #[derive(Clone, Debug)]
 pub struct RootReport {
-    /// The root.
     pub root: Root,
-    /// What became of it.
     pub state: RootState,
-    /// How many files were found that may be skills.
+    /// The number of files that may be skills.
     pub found: usize,
 }
 
-/// An immutable snapshot.
+/// An immutable snapshot of the discovered skills.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     profile: &'static Profile,
@@ -82,22 +77,22 @@ pub struct Catalog {
     generation: u64,
 }
 
-/// A reference that leads nowhere.
+/// A reference that does not identify a single skill.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("skill `{reference}` not found")]
 pub struct NotFound {
-    /// What was asked for.
+    /// The reference as it was given.
     pub reference: String,
-    /// Where it was looked for, for people.
+    /// The places that were searched, for display.
     pub searched: Vec<String>,
-    /// A name that may be meant.
+    /// The name that was probably meant.
     pub nearest: Option<String>,
-    /// Candidates, where the name alone does not decide.
+    /// The files of the candidates, if the name is ambiguous.
     pub ambiguous: Vec<String>,
 }
 
 impl Catalog {
-    /// Skills in use, sorted by name.
+    /// The skills in use, sorted by id.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -112,27 +107,27 @@ impl Catalog {
         &self.broken
     }
 
-    /// Everything that was found wrong, sorted by file and place.
+    /// All findings, sorted by file and position.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
-    /// The roots in their order.
+    /// The scanned roots, in order.
     pub fn roots(&self) -> &[RootReport] {
         &self.roots
     }
 
-    /// The profile that it was made with.
+    /// The profile that was used for discovery.
     pub fn profile(&self) -> &'static Profile {
         self.profile
     }
 
-    /// Where the user stood.
+    /// The directories that discovery started from.
     pub fn places(&self) -> &Places {
         &self.places
     }
 
-    /// Counts reloads: a higher number is newer.
+    /// The number of the snapshot: each reload increases it.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -141,7 +136,7 @@ impl Catalog {
         Catalog { generation, ..self }
     }
 
-    /// Whether another snapshot holds the same skills in the same state.
+    /// Returns true if another snapshot holds the same skills in the same state.
     pub fn same_content(&self, other: &Catalog) -> bool {
         let same_entries = self.entries.len() == other.entries.len()
             && self.shadowed.len() == other.shadowed.len()
@@ -151,14 +146,14 @@ impl Catalog {
         same_entries && mine.eq(theirs) && same_findings(&self.diagnostics, &other.diagnostics)
     }
 
-    /// Skills in use, then those that lost their name.
+    /// Iterates over the skills in use, then over the shadowed ones.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().chain(self.shadowed.iter().map(|shadowed| &shadowed.entry))
     }
 
-    /// Findings about one file.
+    /// Returns the findings about one file.
     pub(crate) fn findings_in(&self, file: &Utf8Path) -> &[Diagnostic] {
-        // In the order of `Diagnostic::sort_key`, which compares paths as text.
+        // Diagnostics are ordered by `Diagnostic::sort_key`, which compares paths as text.
         let path = |found: &Diagnostic| found.path.as_ref().map(|path| path.to_string());
         let file = Some(file.to_string());
         let start = self.diagnostics.partition_point(|found| path(found) < file);
@@ -166,7 +161,7 @@ impl Catalog {
         &self.diagnostics[start..end]
     }
 
-    /// The skill of a name, if exactly one has it.
+    /// Returns the skill with an id, if exactly one has it.
     pub fn get(&self, id: &str) -> Option<&Entry> {
         let mut found = self.named(id).iter().filter(|entry| !entry.skill.is_agent());
         match (found.next(), found.next()) {
@@ -175,7 +170,7 @@ impl Catalog {
         }
     }
 
-    /// The agent of a name.
+    /// Returns the agent with an id.
     pub fn agent(&self, id: &str) -> Option<&Entry> {
         self.named(id).iter().find(|entry| entry.skill.is_agent())
     }
@@ -186,31 +181,31 @@ impl Catalog {
         &self.entries[start..end]
     }
 
-    /// Skills of a kind.
+    /// Iterates over the skills of a kind.
     pub fn by_kind<'a>(&'a self, kind: &'a Kind) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(move |entry| entry.skill.kind == *kind)
     }
 
-    /// Skills that an event starts.
+    /// Iterates over the skills that declare an event as a trigger.
     pub fn by_event<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a Entry> {
         let hit = move |entry: &&Entry| entry.skill.triggers.events.iter().any(|e| e == event);
         self.entries.iter().filter(hit)
     }
 
-    /// Skills with a tag, in any case.
+    /// Iterates over the skills with a tag, ignoring case.
     pub fn by_tag<'a>(&'a self, tag: &'a str) -> impl Iterator<Item = &'a Entry> {
         let hit =
             move |entry: &&Entry| entry.skill.tags.iter().any(|t| t.eq_ignore_ascii_case(tag));
         self.entries.iter().filter(hit)
     }
 
-    /// Agents with a capability.
+    /// Iterates over the entries with a capability.
     pub fn by_capability<'a>(&'a self, capability: &'a str) -> impl Iterator<Item = &'a Entry> {
         let hit = move |entry: &&Entry| entry.skill.capabilities.iter().any(|c| c == capability);
         self.entries.iter().filter(hit)
     }
 
-    /// Skills whose path globs match a path that a task touches.
+    /// Iterates over the skills with a path trigger that matches a path.
     pub fn by_path<'a>(&'a self, path: &'a Utf8Path) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(move |entry| {
             entry.skill.triggers.paths.iter().any(|glob| glob_matches(glob, path))
@@ -219,8 +214,8 @@ impl Catalog {
 
     /// Finds a skill by `name` or `plugin:name`.
     ///
-    /// The exact name decides; then the name in any spelling; then a plugin's skill of that name, if
-    /// only one plugin has it.
+    /// An exact match comes first, then the name in any spelling, then a plugin's skill of that name if only
+    /// one plugin has it.
     pub fn resolve(&self, reference: &str) -> Result<&Entry, NotFound> {
         let reference = reference.trim();
         if let Some(entry) = self.get(reference).or_else(|| self.agent(reference)) {
@@ -239,7 +234,7 @@ impl Catalog {
         }
     }
 
-    /// Resolves a list; what is not found does not keep the rest from being found.
+    /// Resolves several references. The ones that are not found do not affect the others.
     pub fn resolve_all<'a>(
         &'a self,
         references: impl IntoIterator<Item = &'a str>,
@@ -282,7 +277,7 @@ impl Catalog {
     }
 }
 
-/// Whether two lists tell the same.
+/// Returns true if two lists hold the same findings.
 pub(crate) fn same_findings(mine: &[Diagnostic], theirs: &[Diagnostic]) -> bool {
     mine.iter().map(Diagnostic::sort_key).eq(theirs.iter().map(Diagnostic::sort_key))
 }
@@ -297,19 +292,19 @@ fn same_name(id: &str, reference: &str) -> bool {
     }
 }
 
-/// Whether a glob of a skill matches a path.
+/// Returns true if a glob of a skill matches a path.
 pub fn glob_matches(glob: &str, path: &Utf8Path) -> bool {
     compile_glob(glob).is_ok_and(|compiled| compiled.compile_matcher().is_match(path))
 }
 
-/// A glob of a skill, compiled. `*` stops at a slash; a glob without a slash matches at any depth.
+/// Compiles a glob of a skill. `*` does not match a slash; a glob without a slash matches at any depth.
 pub fn compile_glob(glob: &str) -> Result<Glob, globset::Error> {
     let anywhere = format!("**/{glob}");
     let glob = if glob.contains('/') { glob } else { &anywhere };
     GlobBuilder::new(glob).literal_separator(true).build()
 }
 
-/// Puts files into a catalog, in the order of the roots.
+/// Builds a catalog from files that are added in the order of the roots.
 pub(crate) struct Builder<'a> {
     request: &'a Request,
     names: HashMap<(bool, String), usize>,
@@ -320,12 +315,12 @@ pub(crate) struct Builder<'a> {
     roots: Vec<RootReport>,
 }
 
-/// A skill that came too late for its name, or was not trusted enough to keep it.
+/// A skill whose name is taken by an earlier or a trusted one.
 struct Loser {
     entry: Entry,
-    /// The place of the entry that has the name.
+    /// The index of the entry that has the name.
     winner: usize,
-    /// It came first, but a trusted one took the name.
+    /// True if this skill came first, but a trusted one took its name.
     kept_out: bool,
 }
 
@@ -396,7 +391,7 @@ impl<'a> Builder<'a> {
 
     pub(crate) fn finish(self, neighbours: &mut Neighbours) -> Catalog {
         let Builder { request, mut entries, losers, mut broken, mut diagnostics, roots, .. } = self;
-        // Only now is it certain who has won each name.
+        // The winners are only final now, because a trusted skill may have replaced an earlier one.
         let mut shadowed = Vec::with_capacity(losers.len());
         for loser in losers {
             let winner = &entries[loser.winner];

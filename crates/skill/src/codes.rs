@@ -1,6 +1,5 @@
-//! The codes of findings about skills: `RS100` to `RS599`; `RS501` and up are the
-//! specification as its reference validator enforces it. Findings about files and YAML are in
-//! `repertoire_text::codes`.
+//! Diagnostic codes for skills: `RS100` to `RS599`. `RS501` and up are the specification as its reference
+//! validator enforces it. Codes for files and YAML are in `repertoire_text::codes`.
 
 repertoire_text::diagnostic_codes! {
     NAME_MISSING = "RS100", "name-missing", Error,

@@ -1,5 +1,5 @@
-//! Which skills need which: an order in which every skill comes after what it needs, what is missing,
-//! and circles shown as a path.
+//! Dependencies between skills: an order in which every skill follows its dependencies, missing dependencies,
+//! and cycles shown as a path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,25 +12,25 @@ use crate::limits::{CYCLES_MAX, SUGGESTIONS_MAX};
 use crate::name;
 use crate::skill::{Dependency, Skill};
 
-/// How a dependency is met.
+/// The result of looking up a dependency.
 #[derive(Clone, Debug)]
 pub enum Met<'a> {
-    /// By this skill.
+    /// This skill satisfies it.
     By(&'a Entry),
-    /// Not at all.
+    /// No skill has the name.
     Missing,
-    /// By a skill of the name in another version, or in none.
+    /// A skill has the name, but another version or none.
     OtherVersion(&'a Entry),
 }
 
-/// Whether `dependencies` surely means skills: in the wild it also lists packages, often the one that the
-/// skill is named after.
+/// Returns true if `dependencies` certainly lists skills. In practice it also lists packages, often the one
+/// that the skill is named after.
 fn means_skills(skill: &Skill) -> bool {
     let versioned = skill.execution.dependencies.iter().any(|need| need.requirement.is_some());
     versioned || skill.frontmatter.get("type").is_some()
 }
 
-/// How each dependency of a skill is met, in the order of the file.
+/// Looks up each dependency of a skill, in file order.
 pub fn met<'a>(skill: &'a Skill, entries: &'a [Entry]) -> Vec<(&'a Dependency, Met<'a>)> {
     needs(skill).map(|need| (need, meet(need, entries))).collect()
 }
@@ -43,7 +43,7 @@ fn needs(skill: &Skill) -> impl Iterator<Item = &Dependency> {
 fn meet<'a>(need: &Dependency, entries: &'a [Entry]) -> Met<'a> {
     let start = entries.partition_point(|entry| entry.id.as_str() < need.name.as_str());
     let exact = entries.get(start).filter(|entry| entry.id == need.name);
-    // Only skills of plugins, or under folder names, are called otherwise than by their own name.
+    // Only plugin skills, and skills named after their folder, have an id that differs from their own name.
     let otherwise =
         |entry: &&Entry| entry.id.len() != need.name.len() && entry.skill.name == need.name;
     let Some(entry) = exact.or_else(|| entries.iter().find(otherwise)) else {
@@ -56,11 +56,12 @@ fn meet<'a>(need: &Dependency, entries: &'a [Entry]) -> Met<'a> {
     }
 }
 
-/// The skill and everything it needs, needs first. What is missing is left out; [`check`] names it.
+/// Returns the skill and all of its dependencies, dependencies first. Missing ones are left out; [`check`]
+/// reports them.
 pub fn order<'a>(catalog: &'a Catalog, entry: &'a Entry) -> Vec<&'a Entry> {
     let mut done = BTreeSet::new();
     let mut out = Vec::new();
-    // Each frame is a skill and how many of its needs have been looked at.
+    // Each frame is a skill and the number of its dependencies that were visited.
     let mut stack = vec![(entry, 0_usize)];
     let mut open = BTreeSet::from([entry.id.clone()]);
     while let Some((current, looked_at)) = stack.pop() {
@@ -83,12 +84,12 @@ pub fn order<'a>(catalog: &'a Catalog, entry: &'a Entry) -> Vec<&'a Entry> {
     out
 }
 
-/// The skills that may be depended on: their names, and their versions where they have one.
+/// The skills that can be depended on: their names, and their versions if they have one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known(BTreeMap<String, Vec<Option<Version>>>);
 
 impl Known {
-    /// The skills of a catalog, each under the name that it is asked for by and under its own.
+    /// Collects the skills of a catalog, each under its id and under its own name.
     pub fn of(entries: &[Entry]) -> Self {
         let mut known = Known::default();
         known.add(entries);
@@ -105,7 +106,7 @@ impl Known {
         }
     }
 
-    /// Whether some skill meets a dependency.
+    /// Returns true if any skill satisfies a dependency.
     pub fn meets(&self, need: &Dependency) -> bool {
         self.0.get(&need.name).is_some_and(|versions| {
             need.requirement.as_ref().is_none_or(|wanted| {
@@ -125,8 +126,8 @@ impl FromIterator<(String, Option<Version>)> for Known {
     }
 }
 
-/// The skills nearest to missing ones. Finding them takes time, and they stay the same for as long as the
-/// names of all skills do, so they are kept from one catalog to the next.
+/// Caches the nearest names of missing skills. Finding them is slow, and they stay valid as long as the names
+/// of all skills do, so the cache is kept from one catalog to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     known: Known,
@@ -138,7 +139,7 @@ impl Neighbours {
         if self.known != *known {
             *self = Neighbours { known: known.clone(), nearest: BTreeMap::new() };
         }
-        // Each search looks at every name; a catalog of strangers may not ask for thousands of them.
+        // Each search compares every name, so an untrusted catalog must not cause thousands of them.
         if self.nearest.len() >= SUGGESTIONS_MAX && !self.nearest.contains_key(name) {
             return None;
         }
@@ -147,12 +148,12 @@ impl Neighbours {
     }
 }
 
-/// Findings about the dependencies of some skills, which those in `known` may meet.
+/// Checks the dependencies of `entries`, which the skills in `known` may satisfy.
 pub fn check(entries: &[Entry], known: &Known) -> Vec<Diagnostic> {
     check_again(entries, known, &mut Neighbours::default())
 }
 
-/// As [`check`], with what is known from the time before.
+/// Like [`check`], with the cache of earlier suggestions.
 pub(crate) fn check_again(
     entries: &[Entry],
     known: &Known,
@@ -169,7 +170,7 @@ pub(crate) fn check_again(
                     out.push(other_version(skill, need, found));
                 }
                 None => {
-                    // A package that nobody installed as a skill is no slip of the pen.
+                    // The name of a package is not a typo of a skill's name, so don't suggest one.
                     let slip = means_skills(skill);
                     let near = if slip { neighbours.nearest(&need.name, known) } else { None };
                     out.push(missing(skill, need, near));
@@ -188,11 +189,11 @@ pub(crate) fn check_again(
     out
 }
 
-/// Circles, each once, as the names along it; the first name is the smallest. The search ends after
-/// [`CYCLES_MAX`], since skills that all need each other form more circles than anyone can read.
+/// Returns each cycle once, as the names along it, starting with the smallest. The search ends after
+/// [`CYCLES_MAX`], since skills that all depend on each other form far too many cycles to read.
 pub fn cycles(entries: &[Entry]) -> Vec<Vec<String>> {
     let needing = || entries.iter().filter(|entry| !entry.skill.execution.dependencies.is_empty());
-    // A skill that needs nothing is in no circle, so only those that need something can be gone on to.
+    // A skill without dependencies is in no cycle, so only the others are visited.
     let ids: BTreeMap<&str, &str> =
         needing().map(|entry| (entry.skill.name.as_str(), entry.id.as_str())).collect();
     let edges: BTreeMap<&str, Vec<&str>> = needing()

@@ -1,6 +1,6 @@
-//! The dialects: which fields each family of files knows, and how a file is told to be of one.
+//! The dialects: the fields that each family of files knows, and how the dialect of a file is detected.
 //!
-//! A new dialect is a new list here and, where its fields mean something new, a reader in `load`.
+//! A new dialect is a new list here and, if its fields mean something new, a reader in `load`.
 
 use crate::skill::Dialect;
 
@@ -49,7 +49,7 @@ pub const FLAT: &[&str] = &[
     "max_concurrent",
 ];
 
-/// Fields of agents: how they run. In a skill they would do nothing, and so are not known there.
+/// Fields of agents, which say how they run. They have no effect in a skill, so they are unknown there.
 pub const AGENT: &[&str] = &[
     "behavior",
     "behaviour",
@@ -68,28 +68,28 @@ pub const AGENT: &[&str] = &[
     "response-schema",
 ];
 
-/// Every field that some dialect knows.
+/// Iterates over every field that some dialect knows.
 pub fn known_fields() -> impl Iterator<Item = &'static str> {
     [AGENT_SKILLS, CLAUDE, FLAT, AGENT].into_iter().flatten().copied()
 }
 
-/// Every field that does something in a file of this dialect.
+/// Iterates over every field that has an effect in a file of this dialect.
 pub fn fields_of(dialect: Dialect) -> impl Iterator<Item = &'static str> {
     let of_agents = if dialect == Dialect::SubAgent { AGENT } else { &[] };
     [AGENT_SKILLS, CLAUDE, FLAT, of_agents].into_iter().flatten().copied()
 }
 
-/// Whether some dialect knows a field.
+/// Returns true if some dialect knows a field.
 pub fn is_known_field(key: &str) -> bool {
     known_fields().any(|known| known == key)
 }
 
-/// Whether a file of this name makes its folder a skill.
+/// Returns true if a file of this name makes its folder a skill.
 pub fn is_skill_file(name: &str) -> bool {
     name == "SKILL.md" || name == "skill.md"
 }
 
-/// Tells the dialect of a file from its name, its folder and its fields.
+/// Detects the dialect of a file by its name, its folder and its fields.
 pub fn detect<'a>(
     file_name: &str,
     folder: Option<&str>,

@@ -1,7 +1,7 @@
-//! From places to a catalog: find the roots, walk them, read the files, and put the skills in order.
+//! Builds a catalog: finds the roots, walks them, reads the files and orders the skills.
 //!
-//! Reading goes through a [`FileCache`], so that doing it again reads only what has changed. A file that
-//! was good and is broken now keeps its last good version and says so.
+//! Files are read through a [`FileCache`], so that a reload reads only what has changed. If a file can no
+//! longer be loaded, its last good version stays in use, with a diagnostic.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,32 +23,32 @@ use crate::skill::{Origin, Scope, Skill};
 use crate::trust::Lock;
 use crate::walk::{Candidate, WalkOptions, Walked, is_refused_name, walk};
 
-/// Longest frontmatter that makes a single file a skill.
+/// The maximum size of the frontmatter that makes a single file a skill.
 const FLAT_FRONTMATTER_BYTES_MAX: usize = 64 * 1024;
 
-/// What to discover.
+/// The options of discovery.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Whose habits to follow.
+    /// The agent whose search paths and rules are followed.
     pub profile: &'static Profile,
-    /// Where the user stands.
+    /// The directories to start from.
     pub places: Places,
     /// Roots that the user named; they come first.
     pub extra_roots: Vec<Root>,
-    /// Roots instead of the profile's own, from the configuration.
+    /// Roots from the configuration, which replace those of the profile.
     pub roots: Option<Vec<Root>>,
-    /// Caps.
     pub limits: Limits,
-    /// What a person has agreed to, where no file says so.
+    /// The trusted skills, used if `lock_path` is `None`.
     pub lock: Lock,
-    /// The file that says what a person has agreed to. It is read each time: a word may be taken back at any moment.
+    /// The lock file with the trusted skills. It is read on every reload, because trust may be removed at any
+    /// time.
     pub lock_path: Option<Utf8PathBuf>,
-    /// Whether the built-in pack is kept as files in the data folder.
+    /// True if the built-in pack is kept as files in the data folder.
     pub sync_pack: bool,
 }
 
 impl Request {
-    /// The profile's own roots, default limits, and no trust beyond the usual.
+    /// Creates a request with the profile's own roots, default limits and an empty lock.
     pub fn new(profile: ProfileId, places: Places) -> Self {
         Request {
             profile: profile.profile(),
@@ -62,12 +62,13 @@ impl Request {
         }
     }
 
-    /// All roots in order, whether they exist or not.
+    /// Returns all roots in order, whether they exist or not.
     pub fn all_roots(&self) -> Vec<Root> {
         self.find_roots().0
     }
 
-    /// The same with the lock as it is on disk now. One that cannot be used trusts nothing, and that is told.
+    /// Returns a copy with the lock as it is on disk now. If it cannot be read, no skill is trusted, and the
+    /// diagnostic says so.
     fn relocked(&self, path: &Utf8Path) -> (Request, Option<Diagnostic>) {
         let (lock, found) = match Lock::read(path) {
             Ok(lock) => (lock, None),
@@ -85,22 +86,22 @@ impl Request {
     }
 }
 
-/// The files that were read, so that the next time only changes are.
+/// The files that were read, so that the next discovery reads only changes.
 #[derive(Debug, Default)]
 pub struct FileCache {
     shelves: Vec<Shelf>,
     neighbours: Neighbours,
 }
 
-/// The files of one root. Roots may overlap, so the same path may stand on two shelves.
+/// The cached files of one root. Roots may overlap, so two of them may contain the same path.
 #[derive(Debug)]
 struct Shelf {
     root: Root,
-    /// By path as text: comparing paths part by part costs more than reading the files.
+    /// Keyed by path as text: comparing paths by component is slower than reading the files.
     files: BTreeMap<String, CachedFile>,
 }
 
-/// What is known of one file. Without text it could not be read, or is no skill at all.
+/// A cached file. `text` is `None` if it could not be read or is not a skill.
 #[derive(Clone, Debug)]
 struct CachedFile {
     stamp: Stamp,
@@ -110,8 +111,8 @@ struct CachedFile {
 }
 
 impl FileCache {
-    /// Forgets the stamps of these files, and of all files in these folders, so that they are read
-    /// again even if they look the same.
+    /// Clears the stamps of these files, and of all files in these folders, so that they are read again even
+    /// if they look unchanged.
     pub fn distrust(&mut self, paths: &BTreeSet<Utf8PathBuf>) {
         if paths.is_empty() {
             return;
@@ -123,14 +124,15 @@ impl FileCache {
         }
     }
 
-    /// Forgets all stamps, for when it is not known what has changed.
+    /// Clears all stamps, for when it is unknown what has changed.
     pub fn distrust_all(&mut self) {
         for file in self.shelves.iter_mut().flat_map(|shelf| shelf.files.values_mut()) {
             file.stamp = Stamp::default();
         }
     }
 
-    /// The shelf of each root. A project may name thousands of roots, so none is searched for among all shelves.
+    /// Returns the cached files of each root. The lookup is by path, because a project may have thousands of
+    /// roots.
     fn shelves_of(&self, roots: &[Root]) -> Vec<Option<&Shelf>> {
         let mut by_dir: BTreeMap<&str, Vec<&Shelf>> = BTreeMap::new();
         for shelf in &self.shelves {
@@ -143,19 +145,19 @@ impl FileCache {
     }
 }
 
-/// Discovers everything from scratch.
+/// Discovers all skills without a cache.
 pub fn discover(request: &Request) -> Catalog {
     discover_again(request, &mut FileCache::default())
 }
 
-/// Discovers, reading only files that have changed since the cache was filled.
+/// Discovers all skills, reading only files that have changed since the cache was filled.
 pub fn discover_again(request: &Request, cache: &mut FileCache) -> Catalog {
     let Some(path) = &request.lock_path else { return discover_locked(request, None, cache) };
     let (request, damage) = request.relocked(path);
     discover_locked(&request, damage, cache)
 }
 
-/// Discovers with the lock of the request. `damage` is why that is not the one on disk.
+/// Discovers with the lock of the request. `damage` is set if the lock on disk could not be read.
 fn discover_locked(
     request: &Request,
     damage: Option<Diagnostic>,
@@ -177,7 +179,7 @@ fn discover_locked(
     }
     let mut seen = BTreeSet::new();
     let mut work: Vec<(usize, Candidate)> = Vec::new();
-    // Looking for the repository reads several files, so it is done once and not for every root or skill.
+    // Finding the repository reads several files, so do it once rather than for every root or skill.
     let project = request.places.project();
     for (number, root) in roots.iter().enumerate() {
         let link_boundary = link_boundary(root, request.profile.id, project);
@@ -209,7 +211,8 @@ fn discover_locked(
         .map(|(number, candidate)| {
             let cached = known[*number].and_then(|shelf| shelf.files.get(candidate.path.as_str()));
             let root = &roots[*number];
-            // Plugins may be many: a folder of each would be too many open files at once.
+            // Open plugin boundaries on demand: one open folder per plugin could exceed the limit on open
+            // files.
             let boundary = match link_boundary(root, request.profile.id, project) {
                 Some(dir) if dir == project => project_boundary.clone(),
                 Some(dir) => Boundary::open(dir),
@@ -230,19 +233,19 @@ fn discover_locked(
     builder.finish(&mut cache.neighbours)
 }
 
-/// What became of a root.
+/// The result of examining a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RootState {
-    /// It was searched.
+    /// The root was searched.
     Searched,
-    /// It is not there.
+    /// The root does not exist.
     Missing,
-    /// It is another name for a root before it.
+    /// The root is the same folder as an earlier one.
     Duplicate,
-    /// It is a link out of the project, or not a folder.
+    /// The root is a link out of the project, or not a folder.
     Refused,
-    /// It is the built-in pack, which could not be written to disk and is used from memory.
+    /// The root is the built-in pack, which could not be written to disk and is used from memory.
     #[serde(rename = "in-place")]
     InPlace,
 }
@@ -294,13 +297,15 @@ fn examine(
         let found = Diagnostic::new(code, message).in_file(&root.dir).help(help);
         return Examined::Skip(RootState::Refused, Some(found));
     }
-    match seen.insert((real.into_string(), root.holds)) {
-        true => Examined::Walk,
-        false => Examined::Skip(RootState::Duplicate, None),
+    if seen.insert((real.into_string(), root.holds)) {
+        Examined::Walk
+    } else {
+        Examined::Skip(RootState::Duplicate, None)
     }
 }
 
-/// The folder that links beneath a root must not leave. Only the user's own folders may link anywhere.
+/// Returns the folder that links beneath a root must not leave. Only the user's own folders may link
+/// anywhere.
 fn link_boundary<'a>(
     root: &'a Root,
     profile: ProfileId,
@@ -334,23 +339,24 @@ fn walk_root(root: &Root, request: &Request, link_boundary: Option<&Utf8Path>) -
     walked
 }
 
-/// A folder that files must be beneath when they are read, whatever was put in their place since they were listed.
+/// A folder that contains every file that is read through it, even if a file is replaced by a link after it
+/// was listed.
 #[derive(Clone)]
 pub(crate) struct Boundary {
     folder: Arc<Folder>,
-    /// A folder at or beneath the boundary, as paths of files spell it, and where it is beneath the boundary.
+    /// A folder at or beneath the boundary as file paths spell it, and its path relative to the boundary.
     dir: Utf8PathBuf,
     inner: Utf8PathBuf,
 }
 
 impl Boundary {
-    /// For paths that begin with the boundary itself.
+    /// Opens a boundary for paths that begin with the boundary itself.
     pub(crate) fn open(dir: &Utf8Path) -> Option<Self> {
         let folder = Arc::new(Folder::open(dir).ok()?);
         Some(Boundary { folder, dir: dir.to_owned(), inner: Utf8PathBuf::new() })
     }
 
-    /// For paths that begin with a folder beneath the boundary, which may be spelt differently.
+    /// Opens a boundary for paths that begin with a folder beneath it, which may be spelled differently.
     pub(crate) fn open_above(boundary: &Utf8Path, dir: &Utf8Path) -> Option<Self> {
         let folder = Arc::new(Folder::open(boundary).ok()?);
         let real = dir.canonicalize_utf8().ok()?;
@@ -358,20 +364,20 @@ impl Boundary {
         Some(Boundary { folder, dir: dir.to_owned(), inner })
     }
 
-    /// The path of a file beneath the boundary; `None` for one that is spelt differently.
+    /// Returns the path of a file relative to the boundary; `None` if it is spelled differently.
     fn relative(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
         let rest = path.as_str().strip_prefix(self.dir.as_str().trim_end_matches('/'))?;
         Some(self.inner.join(rest.strip_prefix('/')?))
     }
 }
 
-/// Reads a file that a walk found, with the stamp of the state that was read.
+/// Reads a file that a walk found, with the stamp of the version that was read.
 pub(crate) fn read_candidate(
     candidate: &Candidate,
     boundary: Option<&Boundary>,
     bytes_max: u64,
 ) -> Result<(String, Stamp), ReadError> {
-    // A device behind a link is not opened to find out what it is: opening alone may do something.
+    // Check a link's target before opening it, because opening a device may have side effects.
     candidate.target.as_deref().map_or(Ok(()), fs::refuse_irregular)?;
     let within = boundary.and_then(|at| Some((&at.folder, at.relative(&candidate.path)?)));
     match within {
@@ -383,7 +389,7 @@ pub(crate) fn read_candidate(
     }
 }
 
-/// `None` for a file that has gone since it was listed.
+/// Reads a file, or takes it from the cache. Returns `None` if it is gone since it was listed.
 fn read_file(
     root: &Root,
     candidate: &Candidate,
@@ -431,8 +437,8 @@ fn read_file(
     Some(keep_last_good(file, cached, &candidate.path))
 }
 
-/// What is left of a file that was listed and cannot be read. It has no stamp, so that it is tried
-/// again the next time; what is no file any more has no last good version either.
+/// Returns the record of a file that was listed but cannot be read. It has no stamp, so that the next
+/// discovery tries again. A path that is no longer a regular file does not keep its last good version.
 fn unreadable(
     error: &ReadError,
     candidate: &Candidate,
@@ -455,15 +461,15 @@ fn unreadable(
     }
 }
 
-/// A Markdown file outside a skill's folder counts if its frontmatter says what it is.
+/// Returns true if a Markdown file outside a skill's folder declares a `name` or `type` in its frontmatter.
 pub fn looks_like_a_skill(text: &str) -> bool {
     let Ok(parts) = frontmatter::split(text, FLAT_FRONTMATTER_BYTES_MAX) else { return false };
     let yaml = parts.yaml.slice(text);
     yaml.lines().any(|line| line.starts_with("name:") || line.starts_with("type:"))
 }
 
-/// Half a frontmatter, or none where there was one, is a broken edit; a whole one that names nothing is
-/// a page that is no skill.
+/// Returns true if the frontmatter is missing or not closed, which indicates an unfinished edit. A complete
+/// one without a name is an ordinary page.
 fn frontmatter_is_broken(text: &str) -> bool {
     frontmatter::split(text, FLAT_FRONTMATTER_BYTES_MAX).is_err()
 }
@@ -480,7 +486,7 @@ fn keep_last_good(new: CachedFile, old: Option<&CachedFile>, path: &Utf8Path) ->
     CachedFile { skill: Some(good), diagnostics: diagnostics.into(), ..new }
 }
 
-/// The embedded pack, read without touching the disk. Returns how many skills it has.
+/// Loads the embedded pack without touching the disk. Returns the number of its skills.
 fn load_pack(root: &Root, request: &Request, builder: &mut Builder<'_>) -> usize {
     let mut count = 0;
     for path in pack::files() {

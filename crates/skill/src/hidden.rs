@@ -1,7 +1,8 @@
-//! Invisible characters in the files of a skill: `SKILL.md`, references, scripts and every other text file.
+//! Finds invisible characters in the files of a skill: `SKILL.md`, references, scripts and every other text
+//! file.
 //!
-//! Lint reports them, and `rep trust` shows them before a skill is trusted. Files that are no text, or larger than
-//! [`HIDDEN_TEXT_FILE_BYTES_MAX`], are not searched.
+//! Lint reports them, and `rep trust` shows them before a skill is trusted. Binary files, and files larger
+//! than [`HIDDEN_TEXT_FILE_BYTES_MAX`], are not searched.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +15,20 @@ use crate::limits::{HIDDEN_TEXT_FILE_BYTES_MAX, ResourceLimits};
 use crate::resources;
 use crate::skill::Skill;
 
-/// Bytes that are searched for a NUL, which marks a file that is no text.
+/// The number of bytes that are searched for a NUL, which marks a binary file.
 const SNIFF_BYTES: usize = 8_192;
 
 /// The invisible characters of one kind in one file of a skill.
 #[derive(Clone, Debug)]
 pub struct HiddenText {
-    /// The file, below the skill's folder.
+    /// The path relative to the skill's folder.
     pub path: Utf8PathBuf,
-    /// The kind.
     pub kind: InvisibleKind,
-    /// The kind and the number of its characters, for people.
+    /// The kind and the number of its characters, for display.
     pub summary: InvisibleSummary,
     /// The line of the first one, from 1.
     pub line: usize,
-    /// The number of lines that have some.
+    /// The number of lines with such characters.
     pub lines: usize,
     /// The finding that lint reports.
     pub diagnostic: Diagnostic,
@@ -53,7 +53,7 @@ fn find_in_resource(skill: &Skill, path: &Utf8Path, limits: &ResourceLimits) -> 
     if bytes[..bytes.len().min(SNIFF_BYTES)].contains(&0) {
         return Vec::new();
     }
-    // One byte that is no text must not hide the rest of the file.
+    // A single invalid byte must not hide the rest of the file.
     let text = String::from_utf8_lossy(&bytes);
     if invisible::is_clean(&text) {
         return Vec::new();
@@ -61,8 +61,8 @@ fn find_in_resource(skill: &Skill, path: &Utf8Path, limits: &ResourceLimits) -> 
     find_in_text(path, &Source::new(skill.origin.dir().join(path), text.into_owned()))
 }
 
-/// Searches one text, and returns an item for each kind; those that can carry text come first. `path` is its place below
-/// the skill's folder.
+/// Searches one text, and returns one item per kind. Kinds that can carry text come first. `path` is relative
+/// to the skill's folder.
 pub fn find_in_text(path: &Utf8Path, source: &Source) -> Vec<HiddenText> {
     let text = source.text();
     let mut kinds: BTreeMap<(bool, InvisibleKind), KindFound> = BTreeMap::new();
@@ -94,7 +94,7 @@ pub fn find_in_text(path: &Utf8Path, source: &Source) -> Vec<HiddenText> {
     kinds.into_values().map(item).collect()
 }
 
-/// The characters of one kind while a text is searched.
+/// The characters of one kind found so far.
 struct KindFound {
     first: InvisibleCharacter,
     line: usize,

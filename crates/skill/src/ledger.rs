@@ -1,8 +1,7 @@
-//! The activations of one conversation: what is in it already, so that nothing goes in twice and
-//! compaction, resume and a crash lose nothing.
+//! The ledger: the activations of one conversation, so that no skill is inserted twice and none is lost by
+//! compaction, resume or a crash.
 //!
-//! A conversation is a value of its own, so two of them cannot mix. The ledger reads no clock: every
-//! call that depends on time is told the time.
+//! Each conversation has its own ledger. The ledger does not read the clock: the caller passes the time.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,49 +27,48 @@ pub struct Ledger {
     held: Vec<Held>,
 }
 
-/// One activation and its times.
+/// An activation with its times.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// The activation; its diagnostics have been reported and are not kept.
+    /// The activation, without its diagnostics, which have been reported.
     pub activation: Activation,
-    /// When it went into the conversation.
+    /// The time at which it was inserted into the conversation.
     pub activated_ms: u64,
-    /// When it was last asked for.
+    /// The time at which it was last requested.
     pub used_ms: u64,
 }
 
-/// What recording an activation did.
+/// The effect of recording an activation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is new, or the last time was too long ago: put it into the conversation.
+    /// The skill is new, or its last activation has expired: insert it into the conversation.
     Activated,
-    /// It is in the conversation already: say so, and add nothing.
+    /// The skill is already in the conversation: insert nothing.
     AlreadyActive,
-    /// It is the same skill with more of it: resources or references that nobody asked for before, or
+    /// The same skill with more content than before: resources or references that were not requested then, or
     /// a longer body.
     Extended,
-    /// The file or the arguments are other than before: put it in, in place of the old one.
+    /// The file, the arguments or the trust changed: insert the skill in place of the old one.
     Changed {
         /// The digest of the file that was active.
         previous: Digest,
     },
 }
 
-/// What recording an activation did, and what had to go for it.
+/// The effect of recording an activation, and the skills that were evicted for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// What became of the activation.
     pub outcome: Outcome,
-    /// Skills that were forgotten because the ledger was full.
+    /// Skills that were removed because the ledger was full.
     pub evicted: Vec<String>,
 }
 
-/// How much is put back after compaction.
+/// The maximum size of the skills that are restored after compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReattachBudget {
-    /// Most tokens of one body.
+    /// The maximum number of tokens of one body.
     pub tokens_each: usize,
-    /// Most tokens of all bodies.
+    /// The maximum number of tokens of all bodies.
     pub tokens_total: usize,
 }
 
@@ -80,12 +78,12 @@ impl Default for ReattachBudget {
     }
 }
 
-/// What to put back after compaction.
+/// The skills to restore after compaction.
 #[derive(Clone, Debug, Default)]
 pub struct Reattached {
-    /// Activations, newest first, cut where need be.
+    /// Activations, most recently used first, cut if necessary.
     pub activations: Vec<Activation>,
-    /// Skills that there was no room for.
+    /// Skills that did not fit.
     pub left_out: Vec<String>,
 }
 
@@ -96,13 +94,13 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// A ledger whose activations are fresh for `ttl_ms`, and that keeps `skills_max` of them.
+    /// Creates a ledger whose activations expire after `ttl_ms`, and that keeps at most `skills_max` of them.
     pub fn new(ttl_ms: u64, skills_max: usize) -> Self {
         Ledger { ttl_ms, skills_max: skills_max.max(1), hits: 0, misses: 0, held: Vec::new() }
     }
 
-    /// Activates a skill unless what the request asks for is in the conversation already. This counts
-    /// a hit or a miss, and does no work for a hit.
+    /// Activates a skill, unless the conversation already contains what the request asks for. Counts a hit or
+    /// a miss; a hit does no further work.
     pub fn activate(
         &mut self,
         entry: &Entry,
@@ -121,7 +119,7 @@ impl Ledger {
         (activation, recorded)
     }
 
-    /// Records an activation that was made elsewhere, without counting it.
+    /// Records an activation that was made elsewhere, without counting it as a hit or a miss.
     pub fn record(&mut self, activation: Activation, now_ms: u64) -> Recorded {
         let mut new = Held {
             activation: Activation { diagnostics: Vec::new(), ..activation },
@@ -142,41 +140,41 @@ impl Ledger {
         Recorded { outcome, evicted: Vec::new() }
     }
 
-    /// The activation of a skill, if it is fresh. This counts nothing.
+    /// Returns the activation of a skill if it has not expired. Counts neither a hit nor a miss.
     pub fn get(&self, id: &str, now_ms: u64) -> Option<&Held> {
         let held = self.held.iter().find(|held| held.activation.id == id)?;
         (!self.is_expired(held, now_ms)).then_some(held)
     }
 
-    /// Every activation that is kept, least recently used first; those past their time as well,
-    /// because the conversation may still rest on them.
+    /// All activations, least recently used first. Expired ones are included, because the conversation may
+    /// still rely on them.
     pub fn held(&self) -> &[Held] {
         &self.held
     }
 
-    /// Forgets one skill; tells whether it was there.
+    /// Removes one skill. Returns true if it was present.
     pub fn clear(&mut self, id: &str) -> bool {
         let before = self.held.len();
         self.held.retain(|held| held.activation.id != id);
         self.held.len() < before
     }
 
-    /// Forgets every skill. The counts stay.
+    /// Removes all skills. The counters stay.
     pub fn clear_all(&mut self) {
         self.held.clear();
     }
 
-    /// How often a skill was asked for and was there.
+    /// The number of requests for a skill that was present.
     pub fn hits(&self) -> u64 {
         self.hits
     }
 
-    /// How often a skill was asked for and had to be activated.
+    /// The number of requests for a skill that had to be activated.
     pub fn misses(&self) -> u64 {
         self.misses
     }
 
-    /// What to put back after the conversation was compacted: the newest first, the start of each.
+    /// Returns the skills to restore after compaction: the most recently used first, each cut to its start.
     pub fn reattach(&self, budget: &ReattachBudget) -> Reattached {
         let each = Room::new(None, Some(budget.tokens_each));
         let mut total = Room::new(None, Some(budget.tokens_total));
@@ -221,7 +219,7 @@ impl Ledger {
         &self.held[self.held.len() - 1]
     }
 
-    /// A clock that went back makes nothing old.
+    /// Saturates, so that a clock that was set back does not expire anything.
     fn is_expired(&self, held: &Held, now_ms: u64) -> bool {
         now_ms.saturating_sub(held.activated_ms) > self.ttl_ms
     }
@@ -247,12 +245,13 @@ fn outcome(old: &Held, new: &Held, expired: bool) -> Outcome {
     Outcome::AlreadyActive
 }
 
-/// How much of the body is there: whether it has references, and where it was cut.
+/// Orders activations by how much of the body they hold: first by references, then by the length of the cut.
 fn kept(activation: &Activation) -> (bool, usize) {
     (activation.references.is_some(), activation.cut.map_or(usize::MAX, |cut| cut.kept_chars))
 }
 
-/// The fuller of two activations of the same file, so that asking for less never loses anything.
+/// Merges two activations of the same file into the fuller one, so that a smaller request never loses
+/// anything.
 fn merge(old: Held, new: Held) -> Held {
     let (activated_ms, used_ms) = (old.activated_ms, new.used_ms);
     let resources = new.activation.resources.clone().or_else(|| old.activation.resources.clone());

@@ -1,24 +1,24 @@
-//! Everything about a skill before anyone selects it: the record and its dialects, lint, discovery, the
-//! catalog, activation within a budget, and rendering for the peers.
+//! Everything about a skill up to its selection: the record and its dialects, lint, discovery, the catalog,
+//! activation within a budget, and rendering for agents.
 //!
-//! It knows nothing of models, networks and databases, asks neither the environment nor the clock, and
-//! runs nothing: places, limits, trust and the time are passed in.
+//! This crate knows nothing of models, networks and databases, reads neither the environment nor the clock,
+//! and runs nothing: directories, limits, trust and the time are passed in.
 //!
 //! # A tour
 //!
-//! - [`load`](mod@load) reads one file into a [`skill::Skill`], whatever [`dialect`] it is written in, and says
-//!   what was odd about it; [`write`](mod@write) writes a record back.
-//! - [`discover`](mod@discover) finds the roots of a [`profile`], [`walk`](mod@walk)s them and makes a
-//!   [`catalog::Catalog`], an immutable snapshot. [`plugin`] and [`pack`] are two of the places.
+//! - [`load`](mod@load) reads one file of any [`dialect`] into a [`skill::Skill`] and reports what is wrong
+//!   with it; [`write`](mod@write) writes a record back.
+//! - [`discover`](mod@discover) finds the roots of a [`profile`], [`walk`](mod@walk)s them and builds a
+//!   [`catalog::Catalog`], an immutable snapshot. [`plugin`] and [`pack`] are two sources of roots.
 //! - [`library::Library`] holds a snapshot that is replaced as a whole when the disk changes.
 //! - [`lint`](mod@lint) checks files; every finding has one of the [`codes`].
-//! - [`depend`] orders skills by what they need; [`resources`] lists the files beside them.
+//! - [`depend`] orders skills by their dependencies; [`resources`] lists the files beside them.
 //! - [`activate`](mod@activate) puts a skill's body into a conversation: [`arguments`] filled in, cut to a
-//!   budget; [`ledger::Ledger`] remembers what is in the conversation already.
-//! - [`render`] writes skills for agents and programs; [`openskills`] and [`skills_ref`] write what those
-//!   two tools write.
-//! - [`budget`] tells what clients with little room make of a long list of skills.
-//! - [`trust`] says which skills may be given capabilities; [`limits`] holds the caps on everything.
+//!   budget; [`ledger::Ledger`] records which skills the conversation already contains.
+//! - [`render`] writes skills for agents and programs; [`openskills`] and [`skills_ref`] reproduce the output
+//!   of those two tools.
+//! - [`budget`] simulates how clients with a small budget list many skills.
+//! - [`trust`] decides which skills may be given capabilities; [`limits`] holds the limits on everything.
 //!
 //! ```
 //! use camino::Utf8PathBuf;
@@ -36,13 +36,13 @@
 //! let text = "---\nname: greet\ndescription: Greets. Use when: somebody arrives.\n---\nSay hello to $1.\n";
 //! write_atomic(&file, text.as_bytes())?;
 //!
-//! // Nothing is read from the environment: the caller says where the user stands and lives.
+//! // Nothing is read from the environment: the caller passes the directories.
 //! let places = Places { home: here.join("home"), pack: here.join("pack"), here };
 //! let catalog = discover(&Request::new(ProfileId::Repertoire, places));
 //! let entry = catalog.get("greet").expect("it was written a moment ago");
 //! assert_eq!(entry.trust, Trust::Untrusted);
 //!
-//! // The unquoted colon was mended, and that is not kept secret.
+//! // The unquoted colon was repaired, and a diagnostic reports it.
 //! assert_eq!(entry.skill.description, "Greets. Use when: somebody arrives.");
 //! assert_eq!(catalog.diagnostics()[0].code.id, "RS030");
 //!

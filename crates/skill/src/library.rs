@@ -1,7 +1,7 @@
-//! A catalog that keeps up with the disk. Readers take the current snapshot without ever waiting; a
-//! reload makes the next one from the files that have changed and puts it in place in one step.
+//! A catalog that follows changes on disk. Readers take the current snapshot without waiting. A reload builds
+//! the next snapshot from the files that have changed, and swaps it in atomically.
 //!
-//! Nothing is changed inside a snapshot: whoever holds one works with it until taking another.
+//! Snapshots are immutable: a reader works with the same one until it takes another.
 
 mod folders;
 pub mod watch;
@@ -17,7 +17,7 @@ use crate::catalog::{Catalog, Entry, same_findings};
 use crate::codes;
 use crate::discover::{FileCache, Request, discover_again};
 
-/// A catalog that can be reloaded while it is read.
+/// A catalog that can be reloaded while it is in use.
 #[derive(Debug)]
 pub struct Library {
     request: Request,
@@ -25,26 +25,26 @@ pub struct Library {
     cache: Mutex<FileCache>,
 }
 
-/// What a reload found. All names are in order.
+/// The result of a reload. All names are sorted.
 #[derive(Clone, Debug)]
 pub struct Reload {
-    /// The snapshot that is in place now.
+    /// The snapshot that is current now.
     pub catalog: Arc<Catalog>,
-    /// Whether it is a new one.
+    /// True if the snapshot was replaced.
     pub replaced: bool,
-    /// Skills that were not there before.
+    /// Skills that did not exist before.
     pub added: Vec<String>,
-    /// Skills that have gone.
+    /// Skills that no longer exist.
     pub removed: Vec<String>,
-    /// Skills whose file, text or trust is another now, or that can be loaded again.
+    /// Skills whose file, text or trust changed, or that can be loaded again.
     pub changed: Vec<String>,
     /// Skills whose file can no longer be loaded, so that the last good version stays in use.
     pub broken: Vec<String>,
-    /// What was found wrong that was not before, and what kept a folder from being watched.
+    /// New findings, and the reasons why folders cannot be watched.
     pub findings: Vec<Diagnostic>,
 }
 
-/// Files whose stamps are not to be believed.
+/// Files that are read again even if their stamps are unchanged.
 #[derive(Debug, PartialEq, Eq)]
 enum Suspects {
     Paths(BTreeSet<Utf8PathBuf>),
@@ -52,31 +52,31 @@ enum Suspects {
 }
 
 impl Library {
-    /// Discovers for the first time.
+    /// Opens a library with a first discovery.
     pub fn open(request: Request) -> Self {
         let mut cache = FileCache::default();
         let catalog = discover_again(&request, &mut cache);
         Library { request, current: ArcSwap::from_pointee(catalog), cache: Mutex::new(cache) }
     }
 
-    /// What is discovered.
+    /// The options of discovery.
     pub fn request(&self) -> &Request {
         &self.request
     }
 
-    /// The current snapshot; this never waits for a reload.
+    /// The current snapshot. This never waits for a reload.
     pub fn snapshot(&self) -> Arc<Catalog> {
         self.current.load_full()
     }
 
-    /// Looks at every root again and reads the files that have changed. If nothing has, the snapshot
-    /// stays in place; otherwise the next generation replaces it.
+    /// Scans every root again and reads the files that have changed. If nothing has, the snapshot stays
+    /// current; otherwise the next generation replaces it.
     pub fn reload(&self) -> Reload {
         self.reload_suspecting(&Suspects::Paths(BTreeSet::new()))
     }
 
     fn reload_suspecting(&self, suspects: &Suspects) -> Reload {
-        // A panic leaves the old cache in place, which is as good as before.
+        // A panic during an earlier reload left the old cache in place, which is still valid.
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         match suspects {
             Suspects::Paths(paths) => cache.distrust(paths),
@@ -126,19 +126,19 @@ impl Reload {
     }
 }
 
-/// The skills of a snapshot by name. Some profiles keep several of one name.
+/// The skills of a snapshot by name. Some profiles keep several skills of one name.
 struct States<'a> {
     by_name: BTreeMap<Name<'a>, Vec<State<'a>>>,
 }
 
-/// Agents have names of their own.
+/// The key of a skill. Agents are a separate namespace.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Name<'a> {
     id: &'a str,
     is_agent: bool,
 }
 
-/// What may change about a skill. `kept` are the findings that keep a newer text of it out.
+/// The state of a skill that a reload compares. `kept` holds the findings that keep a newer text out.
 struct State<'a> {
     entry: &'a Entry,
     kept: &'a [Diagnostic],

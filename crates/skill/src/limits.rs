@@ -45,53 +45,54 @@ pub struct Limits {
     pub resources: ResourceLimits,
 }
 
-/// How many entries are read from a disk for each that may be kept, before a walk is given up.
+/// The number of directory entries read from disk per entry that may be kept; a walk that reads more is
+/// abandoned.
 pub const WALK_READS_PER_ENTRY: usize = 8;
-/// Longest name that is taken from a file, in bytes; the specification allows 64 characters.
+/// The maximum length of a name that is taken from a file, in bytes; the specification allows 64 characters.
 pub const NAME_BYTES_MAX: usize = 1024;
-/// Longest version that is looked at, in bytes.
+/// The maximum length of a version that is parsed, in bytes.
 pub const VERSION_BYTES_MAX: usize = 256;
-/// Most dependencies of one skill.
+/// The maximum number of dependencies of one skill.
 pub const DEPENDENCIES_MAX: usize = 100;
-/// Most missing dependencies of a catalog for which a near name is looked up.
+/// The maximum number of missing dependencies in a catalog for which a similar name is suggested.
 pub const SUGGESTIONS_MAX: usize = 100;
 
-/// Most circles of dependencies that are shown.
+/// The maximum number of dependency cycles that are reported.
 pub const CYCLES_MAX: usize = 16;
-/// Longest description that is made from a body, in characters.
+/// The maximum length of a description that is derived from a body, in characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
-/// Longest trigger pattern, in bytes.
+/// The maximum length of a trigger pattern, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 1024;
-/// Largest compiled trigger pattern, in bytes.
+/// The maximum compiled size of a trigger pattern, in bytes.
 pub const PATTERN_COMPILED_BYTES_MAX: usize = 256 * 1024;
 
-/// Most characters of one skill's body that are put into a conversation, unless configured otherwise.
+/// The default maximum number of characters of one skill's body in a conversation.
 pub const BODY_CHARS_MAX: usize = 20_000;
 /// A body that the total budget would cut to fewer characters than this is left out instead.
 pub const KEPT_CHARS_MIN: usize = 200;
-/// Most bytes that arguments may add to a body.
+/// The maximum number of bytes that arguments may add to a body.
 pub const ARGUMENT_BYTES_MAX: usize = 1024 * 1024;
-/// Most named arguments that a skill may have; later names are not placeholders.
+/// The maximum number of named arguments of a skill; later names are not placeholders.
 pub const ARGUMENT_NAMES_MAX: usize = 64;
-/// How long an activation counts as fresh.
+/// The time after which an activation expires.
 pub const LEDGER_TTL_MS: u64 = 60 * 60 * 1000;
-/// Most skills that one conversation keeps.
+/// The maximum number of skills that the ledger of a conversation keeps.
 pub const LEDGER_SKILLS_MAX: usize = 100;
-/// Most tokens of one body that are put back after compaction.
+/// The maximum number of tokens of one body that is restored after compaction.
 pub const REATTACH_TOKENS_EACH: usize = 5_000;
-/// Most tokens of all bodies that are put back after compaction.
+/// The maximum number of tokens of all bodies that are restored after compaction.
 pub const REATTACH_TOKENS_TOTAL: usize = 25_000;
-/// Most resources that a rendered skill lists.
+/// The maximum number of resources that a rendered skill lists.
 pub const RESOURCES_LISTED_MAX: usize = 100;
-/// The largest file of a skill that is searched for invisible characters, in bytes.
+/// The maximum size of a file that is searched for invisible characters, in bytes.
 pub const HIDDEN_TEXT_FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Most skills that a message about a missing one lists.
+/// The maximum number of skills listed in a message about an unknown one.
 pub const SKILLS_LISTED_MAX: usize = 50;
 
-/// Most notices about changed files that wait to be dealt with; more, and every file is read again.
+/// The maximum number of queued notices about changed files; beyond it, every file is read again.
 pub const NOTICES_MAX: usize = 1024;
-/// Most changed paths that are remembered one by one; more, and every file is read again.
+/// The maximum number of changed paths that are tracked; beyond it, every file is read again.
 pub const SUSPECTS_MAX: usize = 4096;
-/// How often in a row the watched folders are set up anew while roots come and go.
+/// The maximum number of consecutive rounds in which the watches are set up again because roots change.
 pub const SETTLE_ROUNDS_MAX: usize = 8;
 

@@ -1,8 +1,8 @@
-//! Lint: what is wrong, or will surprise somebody, in files that may well load.
+//! Lint: finds errors and likely surprises in files that may well load.
 //!
-//! A rule is one file in `rules/` with its documentation, its check and its table test; this file only
-//! lists them and says which rule set runs which. Rules about one skill see that skill; rules about
-//! several see all that are looked at together.
+//! A rule is one file in `rules/` with its documentation, its check and its table test. This module lists the
+//! rules and decides which rule set runs which. Some rules check a single skill, others all skills that are
+//! linted together.
 
 use repertoire_text::{Code, Diagnostic, Severity, Source, codes as text_codes};
 
@@ -21,14 +21,14 @@ mod tools;
 pub use run::{Companions, Comparison, FileReport, LintRequest, Report, Summary, fix, lint};
 pub use tools::KNOWN_TOOLS;
 
-/// Which rules are asked.
+/// The set of rules to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleSet {
-    /// Exactly the verdict of skills-ref 0.1.1.
+    /// Exactly the findings of skills-ref 0.1.1.
     AgentSkills,
-    /// What Claude Code and its upload accept.
+    /// The rules of Claude Code and its upload.
     Claude,
-    /// Everything that we know.
+    /// All rules.
     Repertoire,
 }
 
@@ -45,28 +45,28 @@ impl From<ProfileId> for RuleSet {
     }
 }
 
-/// A skill under examination.
+/// The skill that a rule checks.
 pub(crate) struct Subject<'a> {
     skill: &'a Skill,
-    /// Names beside the skill's file, where it is a folder.
+    /// The names of the files beside the skill's file, if the skill is a folder.
     siblings: &'a [String],
     body: body::Body<'a>,
 }
 
-/// One rule about one skill.
+/// A rule about a single skill.
 pub(crate) struct Rule {
     check: fn(&Subject<'_>, &mut Vec<Diagnostic>),
     claude: bool,
 }
 
-/// Every code that any rule, reader or walk can report, by id.
+/// Returns every code that a rule, a reader or a walk can report, ordered by id.
 pub fn all_codes() -> Vec<&'static Code> {
     let mut all: Vec<&'static Code> = text_codes::ALL.iter().chain(codes::ALL).copied().collect();
     all.sort_by_key(|code| code.id);
     all
 }
 
-/// Findings about one skill that was loaded.
+/// Checks one loaded skill.
 pub fn check_skill(skill: &Skill, siblings: &[String], rules: RuleSet) -> Vec<Diagnostic> {
     let subject = Subject { skill, siblings, body: body::Body::scan(skill) };
     let mut out = Vec::new();
@@ -78,7 +78,7 @@ pub fn check_skill(skill: &Skill, siblings: &[String], rules: RuleSet) -> Vec<Di
     out
 }
 
-/// The verdict of skills-ref on a text, as diagnostics.
+/// Returns the findings of skills-ref about a text, as diagnostics.
 pub fn check_reference(source: &Source, folder: &str) -> Vec<Diagnostic> {
     skills_ref::validate(source.text(), folder)
         .iter()
@@ -86,14 +86,14 @@ pub fn check_reference(source: &Source, folder: &str) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Findings about several skills together, where those in `known` may be depended on as well.
+/// Checks several skills together. Skills in `known` may be depended on as well.
 pub fn check_together(entries: &[Entry], known: &Known) -> Vec<Diagnostic> {
     let mut out = depend::check(entries, known);
     rules::trigger_duplicate::check(entries, &mut out);
     out
 }
 
-/// Whether a check fails: errors decide; warnings and information do not.
+/// Returns true if any diagnostic is an error. Warnings and information do not fail a check.
 pub fn is_failure(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|found| found.severity == Severity::Error)
 }

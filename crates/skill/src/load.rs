@@ -1,7 +1,7 @@
-//! Reads one file into a [`Skill`]: strict in what it reports, lenient in what it takes.
+//! Reads one file into a [`Skill`]: strict in what it reports, lenient in what it accepts.
 //!
-//! Loading never fails. A skill without a description, or with YAML that repair cannot mend, is not
-//! loaded and says why; everything else is loaded with its diagnostics.
+//! Loading never fails. A skill without a description, or with YAML that cannot be repaired, is not loaded,
+//! and a diagnostic says why. Everything else is loaded with its diagnostics.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -24,22 +24,21 @@ mod fields;
 
 use fields::Fields;
 
-/// What a dialect does when there is no description.
+/// How a missing description is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingDescription {
-    /// The skill is not loaded.
+    /// Do not load the skill.
     #[default]
     Skip,
-    /// The first paragraph of the body stands in, as in Claude Code.
+    /// Use the first paragraph of the body, as Claude Code does.
     FirstParagraph,
 }
 
-/// A skill, if it could be loaded, and what was found on the way.
+/// A skill, if it could be loaded, and the findings about it.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The record.
     pub skill: Option<Skill>,
-    /// Findings, in the order of the file.
+    /// The findings, in file order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -58,7 +57,7 @@ pub fn load(source: Source, origin: Origin, limits: &Limits) -> Loaded {
     load_with(source, origin, limits, MissingDescription::Skip)
 }
 
-/// As [`load`], with a choice of what a missing description means.
+/// Like [`load`], with a choice of how a missing description is handled.
 pub fn load_with(
     source: Source,
     origin: Origin,
@@ -207,7 +206,7 @@ fn frontmatter_diagnostic(source: &Source, error: &frontmatter::Error) -> Diagno
     Diagnostic::new(code, error.to_string()).at(source, Span::new(0, first_line)).help(code.remedy)
 }
 
-/// The place to point at when a field is missing: its own key if it is there but empty.
+/// Returns the span to report for a missing field: its own key if it is present but empty.
 fn place_of(mapping: &Mapping, yaml: Span, key: &str) -> Span {
     mapping
         .entries
@@ -241,7 +240,7 @@ fn missing_name(source: &Source, mapping: &Mapping, yaml: Span, stem: &str) -> D
         .help(format!("add `name: {}`", name::normalise(stem)))
 }
 
-/// The first paragraph of Markdown that is not a heading, as one line; a long one ends in `…`.
+/// Returns the first paragraph of Markdown that is not a heading, as one line. A long one ends in `…`.
 fn first_paragraph(body: &str) -> Option<String> {
     let is_text = |line: &&str| !line.is_empty() && !line.starts_with('#') && *line != "---";
     let lines = body.lines().map(str::trim);
@@ -252,7 +251,7 @@ fn first_paragraph(body: &str) -> Option<String> {
             out.push(' ');
         }
         out.push_str(word);
-        // No text has more characters than bytes.
+        // The number of characters never exceeds the number of bytes.
         if out.len() >= DESCRIPTION_CHARS_MAX
             && let Some((at, _)) = out.char_indices().nth(DESCRIPTION_CHARS_MAX - 1)
         {

@@ -1,11 +1,11 @@
-//! Names: how a name is made comparable, and how a wrong one finds its neighbour.
+//! Names: normalisation for comparison, and suggestions for misspelled ones.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Longest name that the Agent Skills specification allows, in characters.
+/// The maximum length of a name by the Agent Skills specification, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
 
-/// The comparable form of a name: lower case, letters, digits and single hyphens.
+/// Normalises a name for comparison: lower-case letters, digits and single hyphens.
 ///
 /// Letters of any script are kept, as the specification allows them; everything else becomes a hyphen.
 ///
@@ -31,14 +31,13 @@ pub fn normalise(name: &str) -> String {
 }
 
 fn is_normal(name: &str) -> bool {
-    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    name.bytes().all(plain)
+    name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         && !name.starts_with('-')
         && !name.ends_with('-')
         && !name.contains("--")
 }
 
-/// The known name nearest to a wrong one, if it is near enough to be meant.
+/// Returns the known name nearest to a wrong one, if it is near enough to be meant.
 ///
 /// ```
 /// use repertoire_skill::name::nearest;
@@ -50,7 +49,7 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let wrong: Vec<char> = wrong.chars().collect();
     let allowed = (wrong.len() / 3).clamp(1, 4);
     let rank = |name: &str| {
-        // Thousands of names are asked; most are told apart by their length alone.
+        // Fast path: of thousands of names, most are ruled out by their length alone.
         let far = name.is_ascii() && name.len().abs_diff(wrong.len()) > allowed + 2;
         let near = if far { None } else { distance(&wrong, &normal_chars(name), allowed) };
         near.or_else(|| is_part(&wrong, name).then_some(allowed + 1))
@@ -66,16 +65,16 @@ fn normal_chars(name: &str) -> Vec<char> {
     if is_normal(name) { name.chars().collect() } else { normalise(name).chars().collect() }
 }
 
-/// `security` for `reviewing-security`: one whole word of the name was given.
+/// Returns true if one whole word of the name was given, such as `security` for `reviewing-security`.
 fn is_part(wrong: &[char], name: &str) -> bool {
     wrong.len() >= 4
         && name.split(['-', ':', '/']).any(|part| part.chars().eq(wrong.iter().copied()))
 }
 
-/// Edits between two names, transpositions of neighbours counted as one; `None` if there are more than
-/// `most`. Names of very different length are told apart without looking further.
+/// Returns the edit distance of two names, counting a transposition as one edit; `None` if it exceeds `most`.
+/// Names of very different length are ruled out without computing it.
 fn distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
-    // Two names within `most` edits share all but `most` of their letters, whatever their order.
+    // Two names within `most` edits share all but `most` of their letters, in any order.
     let shared = a.iter().filter(|c| b.contains(c)).count();
     if a.len().abs_diff(b.len()) > most || shared + most < a.len() {
         return None;

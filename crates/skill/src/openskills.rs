@@ -1,14 +1,14 @@
-//! What the npm tool OpenSkills 1.5.0 prints and writes, byte for byte.
+//! Reproduces the output and files of the npm tool OpenSkills 1.5.0, byte for byte.
 //!
 //! The renderers ([`render_list`], [`read_block`], [`render_block`], [`update`]) are pure and take plain
-//! values, so that they serve both users: compat, fed by [`scan`] and [`find`], which look where
-//! OpenSkills looks and read descriptions as it does, bugs included; and our own records, in
-//! [`Style::Repertoire`], which mends what would damage a file.
+//! values, so that they serve two callers. The compatible commands feed them from [`scan`] and [`find`],
+//! which search the same folders as OpenSkills and read descriptions as it does, bugs included. Our own
+//! commands feed them with our records in [`Style::Repertoire`], which avoids what would damage a file.
 //!
-//! Deliberate differences in compat: a name that leaves the four roots is not found, a `SKILL.md` that
-//! is a link out of its folder, has more than 2 MiB or cannot be read is reported and passed over where
-//! OpenSkills follows it or dies with a stack trace, and output is never coloured here.
-//! Nothing here writes a file.
+//! Deliberate differences in compatible mode: a name that leaves the four roots is not found. A `SKILL.md`
+//! that is a link out of its folder, has more than 2 MiB or cannot be read is reported and skipped, where
+//! OpenSkills follows it or fails with a stack trace. Output is never coloured. This module does not write
+//! files.
 
 mod collate;
 mod discover;

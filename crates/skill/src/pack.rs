@@ -1,5 +1,5 @@
-//! The built-in pack: the project's `skills/` folder, embedded in the binary and kept as files in the
-//! data folder, where agents can open its resources. Where it cannot be written, it is used in place.
+//! The built-in pack: the project's `skills/` folder, embedded in the binary and written to the data folder,
+//! where agents can open its resources. If it cannot be written, it is used from memory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,24 +17,24 @@ use crate::skill::Digest;
 #[folder = "../../skills"]
 struct Embedded;
 
-/// The name of the file that says which pack a folder holds.
+/// The name of the file that records which pack a folder holds.
 const STAMP: &str = ".pack";
 
-/// The paths of all files of the pack, sorted.
+/// Returns the paths of all files of the pack, sorted.
 pub fn files() -> Vec<Cow<'static, str>> {
     let mut files: Vec<_> = Embedded::iter().collect();
     files.sort();
     files
 }
 
-/// A file of the pack.
+/// Reads a file of the pack.
 pub fn read(path: &str) -> Option<Cow<'static, [u8]>> {
     Embedded::get(path).map(|file| file.data)
 }
 
-/// The digest of the whole pack: every path with the digest of its file.
+/// Computes the digest of the whole pack: every path with the digest of its file.
 pub fn digest() -> Digest {
-    // The digests of the files were taken when they were embedded; only the list is hashed here.
+    // The digests of the files were computed when they were embedded; only the list is hashed here.
     let mut list = Vec::new();
     for path in files() {
         let hash = Embedded::get(&path).map(|file| file.metadata.sha256_hash()).unwrap_or_default();
@@ -44,14 +44,14 @@ pub fn digest() -> Digest {
     Digest::of(&list)
 }
 
-/// Largest file that is compared with one of the pack; what is larger is somebody's own.
+/// The maximum size of a file that is compared with the pack's; a larger one was not written by us.
 const COMPARED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Brings a folder up to date with the pack. Files that are missing are written; files that an older
-/// pack had and this one has not are removed. A file that is neither this pack's nor what an earlier one
-/// has written is somebody's own: it is left alone and named. So is everything else in the folder.
+/// Updates a folder to this pack. Missing files are written, and files that only an older pack had are
+/// removed. A file that neither this pack nor an earlier one has written belongs to the user: it is left
+/// alone and reported. All other files in the folder are left alone as well.
 ///
-/// Nothing is written or hashed if the folder's stamp is this pack's and every file looks like it.
+/// If the stamp is this pack's and every file has the right size, nothing is written or hashed.
 pub fn sync(dir: &Utf8Path) -> Result<Vec<Diagnostic>, Box<Diagnostic>> {
     let old = fs::read_text(&dir.join(STAMP), 1024 * 1024).unwrap_or_default();
     let mut left = Vec::new();
@@ -69,7 +69,7 @@ fn left_alone(path: &Utf8Path) -> Diagnostic {
     Diagnostic::new(code, message).in_file(path).help(code.remedy)
 }
 
-/// The digest of the pack on the first line, then each file's digest and path.
+/// Renders the stamp: the digest of the pack on the first line, then each file's digest and path.
 fn manifest() -> String {
     let mut text = format!("{}\n", digest());
     for path in files() {
@@ -78,12 +78,12 @@ fn manifest() -> String {
     text
 }
 
-/// The digest of one file, taken when it was embedded.
+/// Returns the digest of one file, computed when it was embedded.
 fn digest_of(path: &str) -> Digest {
     Digest::from(Embedded::get(path).map(|file| file.metadata.sha256_hash()).unwrap_or_default())
 }
 
-/// The files that a stamp records. A line that is none, as in a damaged stamp, records nothing.
+/// Parses the files that a stamp records. Invalid lines are skipped.
 fn recorded(stamp: &str) -> BTreeMap<&str, Digest> {
     let lines = stamp.lines().skip(1).filter_map(|line| line.split_once(' '));
     lines.filter_map(|(digest, path)| Some((path, digest.parse().ok()?))).collect()
@@ -115,7 +115,7 @@ fn bring_up_to_date(dir: &Utf8Path, old: &str, left: &mut Vec<Utf8PathBuf>) -> i
     fs::write_atomic(&dir.join(STAMP), new.as_bytes())
 }
 
-/// Whether a file is there and as long as it should be, which costs no reading.
+/// Returns true if a file exists and has the right size, without reading it.
 fn looks_like(file: &Utf8Path, content: &[u8]) -> bool {
     std::fs::metadata(file).is_ok_and(|found| found.len() == content.len() as u64)
 }
@@ -123,18 +123,18 @@ fn looks_like(file: &Utf8Path, content: &[u8]) -> bool {
 /// Removes a file that an older pack has written, unless it has been changed since.
 fn remove(dir: &Utf8Path, path: &Utf8Path, digest: Digest) {
     if fs::is_beneath(path) && matches!(state(dir, path, digest, None), State::Current) {
-        // One that cannot be removed is in nobody's way.
+        // A file that cannot be removed does no harm.
         let _ = std::fs::remove_file(dir.join(path));
     }
 }
 
-/// What stands where a file of the pack belongs.
+/// The state of a file of the pack on disk.
 enum State {
     Missing,
     Current,
-    /// What an earlier pack has written there.
+    /// Unchanged since an earlier pack has written it.
     Earlier,
-    /// Somebody's own.
+    /// A file of the user, or a changed one.
     Foreign,
 }
 
@@ -143,7 +143,7 @@ fn state(dir: &Utf8Path, path: &Utf8Path, current: Digest, earlier: Option<Diges
     match found.map(|bytes| Digest::of(&bytes)) {
         Ok(digest) if digest == current => State::Current,
         Ok(digest) if Some(digest) == earlier => State::Earlier,
-        // A link that leads nowhere is still somebody's link.
+        // A dangling link belongs to the user as well.
         Err(ReadError::NotFound) if !dir.join(path).is_symlink() => State::Missing,
         _ => State::Foreign,
     }
@@ -169,7 +169,7 @@ mod tests {
         fs::read_text(path, COMPARED_BYTES_MAX).unwrap()
     }
 
-    /// Syncs and expects these files, and no others, to be left alone.
+    /// Syncs, and expects exactly these files to be left alone.
     #[track_caller]
     fn check(dir: &Utf8Path, left: &[&str]) {
         let found = sync(dir).unwrap();
@@ -212,7 +212,7 @@ mod tests {
         check(&dir, &[]);
         assert!(dir.join(FILE).exists());
         put(&dir.join(FILE), "mine");
-        // It is said every time, and also when the next pack comes.
+        // The file is reported every time, and also when the next pack comes.
         check(&dir, &[FILE]);
         check(&dir, &[FILE]);
         let next = text(&dir.join(STAMP)).replacen("sha256:", "sha256:0", 1);

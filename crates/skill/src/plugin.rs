@@ -1,5 +1,5 @@
-//! Plugins in Claude Code's cache: `CACHE/**/PLUGIN/VERSION/skills/NAME/SKILL.md`. Of several versions
-//! the highest semantic one is used, then the newest.
+//! Plugins in Claude Code's cache: `CACHE/**/PLUGIN/VERSION/skills/NAME/SKILL.md`. Of several versions of a
+//! plugin, the highest semantic version is used, then the newest.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -12,9 +12,9 @@ use crate::codes;
 use crate::profile::{Holds, Root};
 use crate::skill::{Plugin, Scope};
 
-/// How deep below the cache a plugin's `skills` folder may stand: marketplaces may be nested.
+/// The maximum depth of a plugin's `skills` folder below the cache: marketplaces may be nested.
 const DEPTH_MAX: usize = 5;
-/// How many folders, and entries in all of them, are looked at before the search is given up.
+/// The maximum number of folders, and of entries in all of them, before the search stops.
 const FOLDERS_MAX: usize = 4_000;
 const ENTRIES_MAX: usize = 20_000;
 
@@ -23,11 +23,11 @@ const ENTRIES_MAX: usize = 20_000;
 pub struct Plugins {
     /// One root for each plugin, ordered by the plugin's name.
     pub roots: Vec<Root>,
-    /// Says so if not all of the cache was searched.
+    /// Set if the limits stopped the search.
     pub cut: Option<Diagnostic>,
 }
 
-/// Searches a cache.
+/// Searches a cache for plugins.
 pub fn search(cache: &Utf8Path) -> Plugins {
     let mut search = Search { entries: 0, folders: 0, found: Vec::new() };
     search.run(cache);
@@ -76,7 +76,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// A semantic version beats any other; then the higher one, the newer one, and the path decide.
+    /// A semantic version beats any other; then the higher version, the newer folder and the path decide.
     fn rank(&self) -> (Option<Version>, Option<SystemTime>, &Utf8Path) {
         let version = Version::parse(self.version.trim_start_matches('v')).ok();
         (version, self.modified, &self.skills)
@@ -108,7 +108,7 @@ impl Search {
                 let (skills, rest): (Vec<_>, Vec<_>) =
                     children.into_iter().partition(|child| child.file_name() == Some("skills"));
                 self.found.extend(skills.into_iter().filter_map(|skills| candidate(cache, skills)));
-                // Inside a version's folder only `skills` is of interest.
+                // Inside a version's folder only `skills` matters.
                 if self.found.last().is_none_or(|last| last.skills.parent() != Some(&dir)) {
                     next.extend(rest);
                 }
@@ -123,7 +123,8 @@ impl Search {
         for entry in entries.take(ENTRIES_MAX + 1 - self.entries) {
             self.entries += 1;
             let Ok(entry) = entry else { continue };
-            // A link is not followed here; whether `skills` may be one is decided with the other roots.
+            // Links are not followed here, except that a `skills` link becomes a root, which discovery checks
+            // like any other.
             let is_folder = entry.file_type().is_ok_and(|kind| {
                 kind.is_dir() || kind.is_symlink() && entry.file_name() == "skills"
             });

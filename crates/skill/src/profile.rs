@@ -1,4 +1,5 @@
-//! Profiles: in which order roots are searched, what a name is, and who wins when two skills share one.
+//! Profiles: the order in which roots are searched, how skills are named, and which one wins a name
+//! collision.
 //!
 //! Precedence differs between clients, so it is data here. A new client is a new table.
 
@@ -11,16 +12,17 @@ use serde::{Deserialize, Serialize};
 use crate::load::MissingDescription;
 use crate::skill::Scope;
 
-/// The clients whose habits we know.
+/// The clients whose search paths and rules are known.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum ProfileId {
-    /// Ours: every root that we know, project first, but nothing untrusted replaces what is trusted.
+    /// Repertoire itself: all known roots, project first, but an untrusted skill never replaces a trusted
+    /// one.
     #[default]
     Repertoire,
-    /// The client guide of agentskills.io; `rep lint` then gives skills-ref's verdict.
+    /// The client guide of agentskills.io; `rep lint` then reports the findings of skills-ref.
     Agentskills,
     /// The npm tool OpenSkills.
     Openskills,
@@ -32,14 +34,14 @@ pub enum ProfileId {
     Gemini,
 }
 
-/// Where the path of a root starts.
+/// The directory that the path of a root is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// The folder the user stands in.
+    /// The working directory.
     Here,
-    /// That folder and every one above it, up to the root of the git repository.
+    /// The working directory and every one above it, up to the root of the git repository.
     Upwards,
-    /// The user's home.
+    /// The user's home directory.
     Home,
     /// The root of the file system.
     System,
@@ -49,65 +51,59 @@ pub enum Base {
     Builtin,
 }
 
-/// What a root holds.
+/// The contents of a root.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Holds {
-    /// Folders with a `SKILL.md`, and flat files where the profile has them.
+    /// Folders with a `SKILL.md`, and flat files if the profile has them.
     Skills,
     /// Flat files that define agents.
     Agents,
 }
 
-/// One line of a profile's order.
+/// An entry in a profile's search order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RootSpec {
-    /// Where the path starts.
     pub base: Base,
-    /// The path.
+    /// The path relative to `base`.
     pub path: &'static str,
-    /// What is found there.
     pub holds: Holds,
 }
 
-/// What happens when two skills have the same name.
+/// The rule for skills of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collision {
     /// The first root in the order wins.
     FirstWins,
-    /// The first wins, but never an untrusted skill over a trusted one.
+    /// The first wins, but an untrusted skill never wins over a trusted one.
     TrustedThenFirst,
-    /// All stay; a name that is not unique finds nothing.
+    /// All are kept; a name that is not unique finds nothing.
     KeepAll,
 }
 
-/// What a skill is called.
+/// The source of a skill's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
     /// The `name` field, normalised.
     Field,
-    /// The folder's name.
+    /// The name of the folder.
     Folder,
 }
 
-/// The habits of one client.
+/// The search paths and rules of one client.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// Which client.
     pub id: ProfileId,
-    /// The order of roots, first wins.
+    /// The roots in search order.
     pub roots: &'static [RootSpec],
-    /// Who wins.
     pub collision: Collision,
-    /// What the name is.
     pub naming: Naming,
-    /// Whether single `*.md` files are skills.
+    /// True if single `*.md` files are skills.
     pub flat_files: bool,
-    /// How deep skills may stand below a root; `None` for the configured limit.
+    /// The maximum depth of skills below a root; `None` for the configured limit.
     pub depth_max: Option<usize>,
-    /// What a missing description means.
     pub missing_description: MissingDescription,
 }
 
@@ -226,7 +222,7 @@ const GEMINI: Profile = Profile {
 };
 
 impl ProfileId {
-    /// All profiles, in the order in which they are listed to users.
+    /// All profiles, in display order.
     pub const ALL: &[ProfileId] = &[
         ProfileId::Repertoire,
         ProfileId::Agentskills,
@@ -236,7 +232,7 @@ impl ProfileId {
         ProfileId::Gemini,
     ];
 
-    /// The profile's table.
+    /// Returns the table of the profile.
     pub fn profile(self) -> &'static Profile {
         match self {
             ProfileId::Repertoire => &REPERTOIRE,
@@ -248,7 +244,7 @@ impl ProfileId {
         }
     }
 
-    /// The word that users type.
+    /// The name of the profile on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             ProfileId::Repertoire => "repertoire",
@@ -261,25 +257,25 @@ impl ProfileId {
     }
 }
 
-/// Where the user stands and lives. Nothing in this crate asks the environment.
+/// The directories that discovery starts from. Nothing in this crate reads the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     /// The working directory.
     pub here: Utf8PathBuf,
-    /// The user's home.
+    /// The user's home directory.
     pub home: Utf8PathBuf,
-    /// Where the built-in pack is kept on disk.
+    /// The folder that the built-in pack is written to.
     pub pack: Utf8PathBuf,
 }
 
 impl Places {
-    /// The folder that holds the git repository around `here`, or `here` itself.
+    /// Returns the root of the git repository around `here`, or `here` itself.
     pub fn project(&self) -> &Utf8Path {
         repository::top(&self.here, &self.home).unwrap_or(&self.here)
     }
 
-    /// `here` and its ancestors up to the project's folder, nearest first. A home folder above the
-    /// project is never taken for a part of it.
+    /// Returns `here` and its ancestors up to the project's folder, nearest first. A home folder is never
+    /// taken for a part of a project below it.
     pub fn upwards(&self) -> Vec<&Utf8Path> {
         let project = self.project();
         self.here
@@ -289,12 +285,12 @@ impl Places {
             .collect()
     }
 
-    /// Whose a folder is that skills are looked for in: the user's own home is never a project.
+    /// Returns the scope of a folder: the user's home is never a project.
     fn scope_of(&self, dir: &Utf8Path) -> Scope {
         if dir == self.home { Scope::User } else { Scope::Project }
     }
 
-    /// A path for people: relative to where they stand, or with `~`.
+    /// Formats a path for people: relative to the working directory, or with `~`.
     pub fn shorten(&self, path: &Utf8Path) -> String {
         let below_here = path.strip_prefix(&self.here).ok().filter(|rest| *rest != "");
         let text = match (below_here, path.strip_prefix(&self.home)) {
@@ -310,20 +306,17 @@ impl Places {
 /// A directory that is scanned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// The directory.
     pub dir: Utf8PathBuf,
-    /// Where it belongs.
     pub scope: Scope,
-    /// What it holds.
     pub holds: Holds,
-    /// The plugin that it is part of.
+    /// The plugin that the root belongs to.
     pub plugin: Option<crate::skill::Plugin>,
-    /// Whether it was asked for by name, so that its absence is worth a word.
+    /// True if the user named the root, so that its absence is reported.
     pub named: bool,
 }
 
 impl Root {
-    /// A root that the user named.
+    /// Creates a root that the user named.
     pub fn extra(dir: impl Into<Utf8PathBuf>) -> Self {
         Root {
             dir: dir.into(),
@@ -333,28 +326,32 @@ impl Root {
             named: true,
         }
     }
+
+    /// Creates a root of the profile's own order.
+    fn from_profile(dir: Utf8PathBuf, scope: Scope, holds: Holds) -> Self {
+        Root { dir, scope, holds, plugin: None, named: false }
+    }
 }
 
 impl Profile {
-    /// The roots of this profile at these places, in order, whether they exist or not.
+    /// Returns the roots of this profile in order, whether they exist or not.
     pub fn roots_at(&self, places: &Places) -> Vec<Root> {
         self.find_roots(places).0
     }
 
-    /// As [`Profile::roots_at`], with what was found wrong on the way.
+    /// Like [`Profile::roots_at`], with findings about the search.
     pub fn find_roots(&self, places: &Places) -> (Vec<Root>, Vec<Diagnostic>) {
         let mut out = Vec::new();
         let mut findings = Vec::new();
-        let root =
-            |dir: Utf8PathBuf, scope, holds| Root { dir, scope, holds, plugin: None, named: false };
         let mut specs = self.roots.iter().peekable();
         while let Some(spec) = specs.next() {
             match spec.base {
                 Base::Here => {
                     let scope = places.scope_of(&places.here);
-                    out.push(root(places.here.join(spec.path), scope, spec.holds));
+                    out.push(Root::from_profile(places.here.join(spec.path), scope, spec.holds));
                 }
-                // What is nearer wins, whatever its kind: all kinds of one folder, then the folder above.
+                // Nearer folders win regardless of the kind of root: all roots of one folder come before
+                // those of the folder above.
                 Base::Upwards => {
                     let mut group = vec![spec];
                     while let Some(next) = specs.next_if(|next| next.base == Base::Upwards) {
@@ -362,21 +359,31 @@ impl Profile {
                     }
                     for dir in places.upwards() {
                         let scope = places.scope_of(dir);
-                        out.extend(
-                            group.iter().map(|spec| root(dir.join(spec.path), scope, spec.holds)),
-                        );
+                        out.extend(group.iter().map(|spec| {
+                            Root::from_profile(dir.join(spec.path), scope, spec.holds)
+                        }));
                     }
                 }
-                Base::Home => out.push(root(places.home.join(spec.path), Scope::User, spec.holds)),
+                Base::Home => out.push(Root::from_profile(
+                    places.home.join(spec.path),
+                    Scope::User,
+                    spec.holds,
+                )),
                 Base::System => {
-                    out.push(root(Utf8Path::new("/").join(spec.path), Scope::User, spec.holds));
+                    out.push(Root::from_profile(
+                        Utf8Path::new("/").join(spec.path),
+                        Scope::User,
+                        spec.holds,
+                    ));
                 }
                 Base::PluginCache => {
                     let plugins = crate::plugin::search(&places.home.join(spec.path));
                     out.extend(plugins.roots);
                     findings.extend(plugins.cut);
                 }
-                Base::Builtin => out.push(root(places.pack.clone(), Scope::Builtin, spec.holds)),
+                Base::Builtin => {
+                    out.push(Root::from_profile(places.pack.clone(), Scope::Builtin, spec.holds))
+                }
             }
         }
         let mut seen = Vec::new();

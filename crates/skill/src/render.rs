@@ -1,5 +1,6 @@
-//! Skills as text and JSON for agents, prompts and programs: one renderer a file, each a pure function
-//! over records. None reads a file, and none lets what a skill says escape from what is said about it.
+//! Renders skills as text and JSON for agents, prompts and programs. Each renderer is one file, and a pure
+//! function over records. No renderer reads a file, and none lets the text of a skill break out of its
+//! wrapper.
 
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ pub mod message;
 pub mod skill_content;
 pub mod tool_result;
 
-/// Escapes text for XML, in elements and in attributes.
+/// Escapes text for XML elements and attributes.
 pub fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>', '"']) {
         return Cow::Borrowed(text);
@@ -31,12 +32,13 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Text on one line, so that it cannot start a line of its own.
+/// Joins text into one line, so that it cannot start a line of its own.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The description of a skill for a model, on one line. One that is not trusted says so, and where it comes from.
+/// Returns the description of a skill for a model, on one line. An untrusted skill is labelled with its
+/// scope.
 pub fn described(entry: &Entry) -> String {
     let description = one_line(&entry.skill.description);
     match untrusted_label(entry) {
@@ -54,8 +56,8 @@ fn untrusted_label(entry: &Entry) -> Option<String> {
     }
 }
 
-/// Escapes every opening and closing tag of the given names, whatever its case and spaces, and leaves
-/// all else alone: a body cannot close the element that it stands in, nor open one that looks like it.
+/// Escapes every opening and closing tag of the given names, in any case and with any white space, and leaves
+/// everything else alone. A body then cannot close the element around it, nor open one that looks like it.
 pub fn neutralise<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
     let mut out = String::new();
     let mut done = 0;
@@ -74,13 +76,16 @@ pub fn neutralise<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
 }
 
 fn starts_tag(after: &str, tag: &str) -> bool {
-    // No reader of tags looks past more white space than this.
+    // No tag parser skips more white space than this.
     const SPACES_MAX: usize = 64;
-    let skippable = |c: char| c.is_whitespace() || c.is_control() || c == '/';
     let skipped: usize =
-        after.chars().take(SPACES_MAX).take_while(|c| skippable(*c)).map(char::len_utf8).sum();
+        after.chars().take(SPACES_MAX).take_while(is_skippable).map(char::len_utf8).sum();
     let rest = &after.as_bytes()[skipped..];
     rest.len() >= tag.len() && rest[..tag.len()].eq_ignore_ascii_case(tag.as_bytes())
+}
+
+fn is_skippable(c: &char) -> bool {
+    c.is_whitespace() || c.is_control() || *c == '/'
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The other files of a skill's folder: listed when asked for, read when asked for, and never from
-//! outside the folder. What is listed, what is read and what a person's word covers is the same.
+//! The other files of a skill's folder. They are listed and read only on request, and never from outside the
+//! folder. The same set of files is listed, read and covered by the digest that is trusted.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{self, ReadError};
@@ -13,26 +13,26 @@ use crate::pack;
 use crate::skill::{Digest, Scope, Skill};
 use crate::walk::is_refused_name;
 
-/// What a resource is for, by the folder it stands in.
+/// The purpose of a resource, by the folder that contains it.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
-    /// `references/` or `reference/`: to read.
+    /// `references/` or `reference/`: documents to read.
     References,
-    /// `assets/`: to copy from.
+    /// `assets/`: files to copy.
     Assets,
-    /// `scripts/`: to run.
+    /// `scripts/`: programs to run.
     Scripts,
-    /// `examples/`: to imitate.
+    /// `examples/`: samples to imitate.
     Examples,
-    /// Anything else.
+    /// Any other file.
     Other,
 }
 
 impl Group {
-    /// All groups, in the order in which they are listed.
+    /// All groups, in display order.
     pub const ALL: &[Group] =
         &[Group::References, Group::Assets, Group::Scripts, Group::Examples, Group::Other];
 
@@ -47,29 +47,29 @@ impl Group {
     }
 }
 
-/// One file beside a skill's `SKILL.md`.
+/// A file beside a skill's `SKILL.md`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Resource {
-    /// What it is for.
+    /// The purpose of the file.
     pub group: Group,
-    /// Its path below the skill's folder.
+    /// The path relative to the skill's folder.
     #[schemars(with = "String")]
     pub path: Utf8PathBuf,
-    /// Its size.
+    /// The size of the file.
     pub bytes: u64,
 }
 
-/// The resources of a skill and what was left out.
+/// The resources of a skill, and the files that were left out.
 #[derive(Clone, Debug, Default)]
 pub struct Resources {
-    /// Files, by group and then by path.
+    /// The files, by group and then by path.
     pub files: Vec<Resource>,
-    /// What was left out, and why.
+    /// The reasons why files were left out.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Resources {
-    /// The paths of one group.
+    /// Iterates over the paths of one group.
     pub fn of_group(&self, group: Group) -> impl Iterator<Item = &Utf8Path> {
         self.files.iter().filter(move |file| file.group == group).map(|file| file.path.as_path())
     }
@@ -80,13 +80,14 @@ pub fn list(skill: &Skill, limits: &ResourceLimits) -> Resources {
     survey(skill, limits).0
 }
 
-/// Reads one resource as text: one that [`list`] finds, unless only a limit has kept it out.
+/// Reads one resource as text. It accepts every file that [`list`] finds, and those that only a limit keeps
+/// out of the list.
 pub fn read(skill: &Skill, path: &Utf8Path, limits: &ResourceLimits) -> Result<String, ReadError> {
     String::from_utf8(read_bytes(skill, path, limits)?)
         .map_err(|error| ReadError::NotUtf8 { at: error.utf8_error().valid_up_to() })
 }
 
-/// As [`read`], whatever the file holds.
+/// Like [`read`], for files of any content.
 pub fn read_bytes(
     skill: &Skill,
     path: &Utf8Path,
@@ -106,11 +107,10 @@ pub fn read_bytes(
     fs::read_bytes_beneath(skill.origin.dir(), path, limits.bytes_max)
 }
 
-/// The digest of a skill with all its files: what a person agrees to when trusting it.
+/// Computes the digest of a skill with all its files, which is what a user agrees to when trusting it.
 ///
-/// It covers every path and content and where every link leads, so adding, changing, renaming or
-/// removing any file or link changes it. A skill whose files cannot all be read has no such digest and
-/// cannot be trusted.
+/// It covers every path and content and the target of every link, so adding, changing, renaming or removing
+/// any file or link changes it. Returns `None` if not all files can be read; such a skill cannot be trusted.
 pub fn digest_of_all(skill: &Skill, limits: &ResourceLimits) -> Option<Digest> {
     let (resources, links) = survey(skill, limits);
     if !resources.diagnostics.is_empty() {
@@ -122,18 +122,18 @@ pub fn digest_of_all(skill: &Skill, limits: &ResourceLimits) -> Option<Digest> {
             fs::read_bytes_beneath(skill.origin.dir(), &file.path, limits.bytes_max).ok()?;
         lines.push(format!("{} {}", Digest::of(&bytes), file.path));
     }
-    // Quoted, so that no name can be taken for the arrow or for a line.
+    // Quoted, so that a name cannot imitate the arrow or a line break.
     lines.extend(links.iter().map(|link| format!("link {:?} -> {:?}", link.path, link.target)));
     Some(Digest::of(lines.join("\n").as_bytes()))
 }
 
-/// A symbolic link that stays in the skill's folder.
+/// A symbolic link within the skill's folder.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Link {
-    /// Its path below the skill's folder.
+    /// The path relative to the skill's folder.
     path: Utf8PathBuf,
-    /// Where it leads in the end, below the skill's folder: the words of the link itself may stay the
-    /// same while a link behind it changes.
+    /// The final target, relative to the skill's folder. The text of the link itself may stay the same while
+    /// a link behind it changes.
     target: Utf8PathBuf,
 }
 
@@ -147,7 +147,7 @@ fn survey(skill: &Skill, limits: &ResourceLimits) -> (Resources, Vec<Link>) {
     }
 }
 
-/// Whether a path below the skill's folder names the file that the skill was loaded from.
+/// Returns true if a path below the skill's folder is the file that the skill was loaded from.
 fn is_own_file(skill: &Skill, path: &Utf8Path) -> bool {
     let mut parts = names_of(path);
     parts.next() == skill.origin.file.file_name() && parts.next().is_none()
@@ -157,8 +157,8 @@ fn names_of(path: &Utf8Path) -> impl DoubleEndedIterator<Item = &str> {
     path.components().map(|part| part.as_str()).filter(|name| *name != ".")
 }
 
-/// Refuses a path that a listing would not have. This looks at the one path, not at the whole folder,
-/// since a skill's files may all be asked for in turn.
+/// Rejects a path that would not be listed. This examines only the one path, because callers may read all of
+/// a skill's files in turn.
 fn refuse_unlisted(
     dir: &Utf8Path,
     path: &Utf8Path,
@@ -174,7 +174,7 @@ fn refuse_unlisted(
         at.push(name);
         match look(&real_dir, &at) {
             Look::Folder if *name == ".git" => return Err(ReadError::NotFound),
-            // A folder that was asked for is refused, with the right words, when it is opened.
+            // If the path itself is a folder, opening it gives the proper error.
             Look::Folder => {}
             Look::File(..) if number + 1 == names.len() => {}
             Look::LeavesFolder => return Err(ReadError::LinkLeaves),
@@ -187,7 +187,7 @@ fn refuse_unlisted(
     Ok(())
 }
 
-/// The folder inside the embedded pack, for built-in skills that are used in place.
+/// Returns the folder inside the embedded pack, for built-in skills that are used from memory.
 fn pack_folder(skill: &Skill) -> Option<Utf8PathBuf> {
     let origin = &skill.origin;
     let in_place = origin.scope == Scope::Builtin && !origin.file.exists();
@@ -240,14 +240,14 @@ fn list_folder(skill: &Skill, limits: &ResourceLimits) -> (Resources, Vec<Link>)
     (out, links)
 }
 
-/// How many entries, folders and links included, are looked at for each file that may be listed.
+/// The number of entries, including folders and links, that are examined per file that may be listed.
 const ENTRIES_PER_FILE: usize = 2;
 
-/// How many links that leave the folder are followed to see where they lead: each costs as much as several
-/// files, one is enough to be named, and no honest skill has many.
+/// The maximum number of links out of the folder that are resolved. Each costs as much as several files, only
+/// the first is reported by name, and no honest skill has many.
 const LINKS_OUT_MAX: usize = 128;
 
-/// A listing under way.
+/// A listing in progress.
 struct Listing<'a> {
     skill: &'a Skill,
     dir: &'a Utf8Path,
@@ -261,7 +261,7 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// Lists one folder; false once a limit is passed.
+    /// Lists one folder. Returns false once a limit is exceeded.
     fn list(
         &mut self,
         relative: &Utf8Path,
@@ -278,7 +278,7 @@ impl Listing<'_> {
         for name in names {
             let path = relative.join(&name);
             match look(&self.real_dir, &self.dir.join(&path)) {
-                // What git keeps for itself is no part of the skill.
+                // Git's own files are not part of the skill.
                 Look::Folder if name == ".git" => {}
                 Look::Folder if depth < self.limits.depth_max => pending.push((path, depth + 1)),
                 Look::Folder => return false,
@@ -288,7 +288,7 @@ impl Listing<'_> {
                         return false;
                     }
                 }
-                // A folder inside is listed under its own name.
+                // The target folder is listed under its own name.
                 Look::LinkInside(target) => self.link(&path, Some(target)),
                 Look::LeavesFolder if self.links_out.len() == LINKS_OUT_MAX => return false,
                 Look::LeavesFolder => self.links_out.push(self.dir.join(&path)),
@@ -305,7 +305,7 @@ impl Listing<'_> {
         self.links.extend(target.map(|target| Link { path: path.to_owned(), target }));
     }
 
-    /// Lists one file; false once a limit is passed.
+    /// Lists one file. Returns false once a limit is exceeded.
     fn file(&mut self, path: Utf8PathBuf, bytes: u64) -> bool {
         if is_own_file(self.skill, &path) {
             return true;
@@ -319,7 +319,7 @@ impl Listing<'_> {
         true
     }
 
-    /// The names in a folder, sorted, and whether these are all.
+    /// Returns the names in a folder, sorted, and whether the list is complete.
     fn names(&mut self, folder: &Utf8Path) -> Option<(Vec<String>, bool)> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(folder).ok()? {
@@ -341,7 +341,7 @@ impl Listing<'_> {
 }
 
 enum Look {
-    /// A file, or a link to one, with the place that the link leads to.
+    /// A file, or a link to one with its target.
     File(u64, Option<Utf8PathBuf>),
     Folder,
     /// A link to a folder, or to something else that is not a file.
@@ -370,7 +370,7 @@ fn look(real_dir: &Utf8Path, path: &Utf8Path) -> Look {
     }
 }
 
-/// Where a link leads, below the skill's folder. What git keeps for itself is no part of the skill.
+/// Returns the target of a link relative to the skill's folder; `None` if it is outside or in `.git`.
 fn place_inside(real_dir: &Utf8Path, path: &Utf8Path) -> Option<Utf8PathBuf> {
     let real = path.canonicalize_utf8().ok()?;
     let place = real.strip_prefix(real_dir).ok()?;
@@ -490,7 +490,7 @@ mod tests {
         assert_eq!(seen.len(), count);
     }
 
-    /// Trusts what `lay` laid, lets `change` change it, and expects the word to be void.
+    /// Trusts what `lay` created, lets `change` modify it, and expects the trust to be void.
     #[track_caller]
     fn check_noticed(lay: impl Fn(&Utf8Path), change: impl Fn(&Utf8Path)) {
         let keep = tempfile::tempdir().unwrap();
@@ -515,7 +515,7 @@ mod tests {
             |dir| link_again("v1", &dir.join("scripts")),
             |dir| link_again("v2", &dir.join("scripts")),
         );
-        // The same by a second link that is not listed itself.
+        // The same through a second link that is not listed itself.
         check_noticed(
             |dir| {
                 std::fs::create_dir(dir.join(".git")).unwrap();

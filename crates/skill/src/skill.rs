@@ -1,7 +1,7 @@
-//! The one normalised record that every dialect is read into.
+//! The normalised record that every dialect is read into.
 //!
-//! Known fields have types and defaults here; the frontmatter itself is kept beside them, so that what
-//! no dialect knows is still there, in order, and can be served back.
+//! Known fields have types and defaults here. The frontmatter itself is kept beside them, so that fields that
+//! no dialect knows are preserved, in order, and can be served back.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -32,7 +32,7 @@ pub enum Dialect {
     SubAgent,
 }
 
-/// Where a root belongs.
+/// The owner of a root.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -40,18 +40,18 @@ pub enum Dialect {
 pub enum Scope {
     /// Shipped with Repertoire.
     Builtin,
-    /// In the user's home.
+    /// The user's home directory.
     User,
-    /// In the project.
+    /// The project.
     Project,
-    /// In a plugin's cache.
+    /// A plugin in the cache.
     Plugin,
     /// Named on the command line or in the configuration.
     Extra,
 }
 
 impl Scope {
-    /// The word for it, as in JSON.
+    /// The name of the scope as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Scope::Builtin => "builtin",
@@ -66,34 +66,32 @@ impl Scope {
 /// The plugin that a skill came with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Plugin {
-    /// The plugin's name, the part before the colon in `plugin:skill`.
+    /// The name of the plugin, the part before the colon in `plugin:skill`.
     pub name: String,
     /// The version folder that it was found in.
     pub version: String,
 }
 
-/// Where a skill was found.
+/// The location where a skill was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The file that was read.
     pub file: Utf8PathBuf,
     /// The root below which it was found.
     pub root: Utf8PathBuf,
-    /// Where the root belongs.
     pub scope: Scope,
     /// The plugin, for plugin roots.
     pub plugin: Option<Plugin>,
 }
 
 impl Origin {
-    /// An origin outside any root: for a file that was named directly.
+    /// Creates an origin outside any root, for a file that was named directly.
     pub fn file(file: impl Into<Utf8PathBuf>) -> Self {
         let file = file.into();
         let root = file.parent().map(Utf8Path::to_owned).unwrap_or_default();
         Origin { file, root, scope: Scope::Extra, plugin: None }
     }
 
-    /// Whether the skill is a folder of its own, so that the files beside it are its resources.
+    /// Returns true if the skill has a folder of its own, whose other files are its resources.
     pub fn is_folder(&self) -> bool {
         self.file.file_name().is_some_and(dialect::is_skill_file)
     }
@@ -103,14 +101,14 @@ impl Origin {
         self.file.parent().unwrap_or(Utf8Path::new("."))
     }
 
-    /// The name that the folder, or the file without its ending, would give the skill.
+    /// The name of the folder, or of the file without its extension.
     pub fn stem(&self) -> &str {
         let stem = if self.is_folder() { self.dir().file_name() } else { self.file.file_stem() };
         stem.unwrap_or("")
     }
 }
 
-/// What a skill is for, from the `type` field.
+/// The kind of a skill, from the `type` field.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -121,7 +119,7 @@ pub enum Kind {
     Custom,
     /// Helps an agent to learn from its own failures.
     SelfImprovement,
-    /// Decides how an event is answered.
+    /// Decides how an event is handled.
     Mode,
     /// An agent that others delegate to.
     Subagent,
@@ -142,7 +140,7 @@ impl Kind {
     }
 }
 
-/// How urgent a skill is among several that match.
+/// The priority of a skill among several that match.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -150,7 +148,7 @@ impl Kind {
 pub enum Priority {
     /// After others.
     Low,
-    /// The usual.
+    /// The default.
     #[default]
     Medium,
     /// Before others.
@@ -160,7 +158,6 @@ pub enum Priority {
 /// Fields of the Agent Skills specification, besides name and description.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpecFields {
-    /// The licence, as written.
     pub license: Option<String>,
     /// Requirements on the environment.
     pub compatibility: Option<String>,
@@ -184,19 +181,17 @@ pub enum Context {
 pub struct ClaudeFields {
     /// More on when to use the skill.
     pub when_to_use: Option<String>,
-    /// Names of positional arguments.
+    /// The names of positional arguments.
     pub arguments: Vec<String>,
-    /// What to show the user about arguments.
+    /// The hint shown to the user about arguments.
     pub argument_hint: Option<String>,
-    /// The model must not choose the skill by itself.
+    /// True if the model must not choose the skill by itself.
     pub disable_model_invocation: bool,
-    /// The user must not be offered the skill. (`user-invocable: false`)
+    /// True if the skill must not be offered to the user (`user-invocable: false`).
     pub hidden_from_user: bool,
-    /// The model to use.
     pub model: Option<String>,
-    /// How hard to think.
+    /// The reasoning effort.
     pub effort: Option<String>,
-    /// Where to run.
     pub context: Context,
     /// The sub-agent to run in, with `context: fork`.
     pub agent: Option<String>,
@@ -204,35 +199,35 @@ pub struct ClaudeFields {
     pub shell: Option<String>,
 }
 
-/// What makes a skill apply.
+/// The triggers that select a skill.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Triggers {
     /// Phrases in the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keywords: Vec<String>,
-    /// Regular expressions over the task.
+    /// Regular expressions matched against the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<String>,
     /// Names of events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
-    /// Globs over the paths that the task touches.
+    /// Globs matched against the paths that the task touches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// Phrases that speak against the skill.
+    /// Phrases that rule the skill out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not: Vec<String>,
-    /// The score that this skill asks for, 0 to 1.
+    /// The minimum score for this skill, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
 }
 
-/// A skill that another one needs.
+/// A skill that another one depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Dependency {
-    /// Its normalised name.
+    /// The normalised name.
     pub name: String,
-    /// The versions that will do; any, if none was given.
+    /// The accepted versions; any, if `None`.
     pub requirement: Option<VersionReq>,
 }
 
@@ -245,24 +240,23 @@ impl fmt::Display for Dependency {
     }
 }
 
-/// How a skill is executed, with the defaults of the flat dialect.
+/// The execution settings of a skill, with the defaults of the flat dialect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
-    /// Tools that must be there.
+    /// Tools that must be available.
     pub required_tools: Vec<String>,
     /// Tools that must not be used.
     pub disallowed_tools: Vec<String>,
-    /// Skills that must be there.
+    /// Skills that must be available.
     pub dependencies: Vec<Dependency>,
-    /// Whether a result may be reused.
+    /// True if a result may be reused.
     pub cacheable: bool,
-    /// How often a failure is tried again.
+    /// The maximum number of retries after a failure.
     pub max_retries: u32,
-    /// How long one execution may take.
+    /// The timeout of one execution, in milliseconds.
     pub timeout_ms: u64,
-    /// How urgent the skill is.
     pub priority: Priority,
-    /// How many executions may run at once; no limit if absent.
+    /// The maximum number of concurrent executions; unlimited if `None`.
     pub max_concurrent: Option<u32>,
 }
 
@@ -286,12 +280,11 @@ impl Default for Execution {
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of some bytes.
+    /// Computes the digest of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Digest(Sha256::digest(bytes).into())
     }
 
-    /// The digest as bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -345,49 +338,43 @@ impl std::str::FromStr for Digest {
     }
 }
 
-/// A text that should have been a digest.
+/// The error for a text that is not a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is `sha256:` and 64 hexadecimal digits")]
 pub struct NotADigest;
 
-/// The one record of a skill.
+/// The normalised record of a skill.
 #[derive(Clone, Debug)]
 pub struct Skill {
     /// The normalised name.
     pub name: String,
-    /// The name as written, or the folder's name where none was written.
+    /// The name as written, or the name of the folder if there is none.
     pub name_original: String,
-    /// What the skill does and when to use it.
+    /// The description: what the skill does and when to use it.
     pub description: String,
-    /// The family of the file.
     pub dialect: Dialect,
-    /// Where it was found.
     pub origin: Origin,
-    /// What it is for.
     pub kind: Kind,
-    /// Its version, if it is a semantic one.
+    /// `None` if it is missing or not a semantic version.
     pub version: Option<Version>,
-    /// Its author.
     pub author: Option<String>,
-    /// Words to search by.
+    /// Tags to search by.
     pub tags: Vec<String>,
-    /// What a sub-agent can do.
+    /// The capabilities of a sub-agent.
     pub capabilities: Vec<String>,
-    /// What makes it apply.
     pub triggers: Triggers,
-    /// How it is executed.
     pub execution: Execution,
-    /// Fields of the specification.
+    /// Fields of the Agent Skills specification.
     pub spec: SpecFields,
     /// Fields of Claude Code.
     pub claude: ClaudeFields,
     /// The frontmatter as it was read, every field in order.
     pub frontmatter: Mapping,
-    /// The file's text.
+    /// The whole file.
     pub source: Source,
-    /// Where the frontmatter's YAML stands in it.
+    /// The span of the frontmatter's YAML in the source.
     pub yaml: Span,
-    /// Where the body stands in it.
+    /// The span of the body in the source.
     pub body: Span,
     pub(crate) digest: OnceLock<Digest>,
 }
@@ -398,7 +385,7 @@ impl Skill {
         self.body.slice(self.source.text()).trim_start_matches(['\n', '\r'])
     }
 
-    /// The whole file.
+    /// The text of the whole file.
     pub fn text(&self) -> &str {
         self.source.text()
     }
@@ -408,39 +395,39 @@ impl Skill {
         *self.digest.get_or_init(|| Digest::of(self.text().as_bytes()))
     }
 
-    /// The whole file, shared.
+    /// The text of the whole file, shared.
     pub fn shared_text(&self) -> Text {
         self.source.shared_text()
     }
 
-    /// The `metadata` field: anything at all, as it was written.
+    /// The `metadata` field as it was written, with any content.
     pub fn metadata(&self) -> Option<&Node> {
         self.frontmatter.get("metadata").filter(|node| !node.is_null())
     }
 
-    /// The `hooks` field, as it was written. Hooks are a request for a capability and never run by being
-    /// loaded.
+    /// The `hooks` field as it was written. Hooks request a capability and never run merely because a skill
+    /// is loaded.
     pub fn hooks(&self) -> Option<&Node> {
         self.frontmatter.get("hooks").filter(|node| !node.is_null())
     }
 
-    /// Fields that do nothing in a file of this dialect, in the order of the file.
+    /// Iterates over fields that have no effect in a file of this dialect, in file order.
     pub fn unknown_fields(&self) -> impl Iterator<Item = &Entry> {
         let is_known = |key: &str| dialect::fields_of(self.dialect).any(|known| known == key);
         self.frontmatter.entries.iter().filter(move |entry| !is_known(&entry.key))
     }
 
-    /// Whether this is an agent rather than instructions for one. Agents have names of their own.
+    /// Returns true for an agent rather than instructions for one. Agents are a separate namespace.
     pub fn is_agent(&self) -> bool {
         self.dialect == Dialect::SubAgent
     }
 
-    /// Whether a model may choose it. Agents and modes are chosen by the engine.
+    /// Returns true if a model may choose the skill. Agents and modes are chosen by the engine.
     pub fn is_offered(&self) -> bool {
         !self.claude.disable_model_invocation && !self.is_agent() && self.kind != Kind::Mode
     }
 
-    /// `plugin:name` for skills of plugins, the name alone for the rest.
+    /// Returns `plugin:name` for a plugin's skill, the name alone for any other.
     pub fn qualified_name(&self) -> String {
         match &self.origin.plugin {
             Some(plugin) => format!("{}:{}", plugin.name, self.name),

@@ -1,16 +1,16 @@
-//! skills-ref 0.1.1, verdict for verdict.
+//! A reimplementation of skills-ref 0.1.1 with the same findings.
 //!
 //! skills-ref is the reference validator of the Agent Skills specification (PyPI; console script
-//! `agentskills`). [`validate`] finds what it finds, in its order and its words; [`Properties`] prints
-//! what its `read-properties` prints, and [`to_prompt`] what its `to-prompt` prints.
+//! `agentskills`). [`validate`] returns the same findings in the same order and wording; [`Properties`]
+//! prints the same as its `read-properties`, and [`to_prompt`] the same as its `to-prompt`.
 //!
 //! Four deliberate differences:
-//! - the words after `Invalid YAML in frontmatter: ` are ours; only the verdict is the same;
-//! - a file that is not UTF-8, or is no regular file beneath its folder, gives one finding where
-//!   skills-ref crashes or waits;
-//! - a path without a last part, such as `.`, is compared by the folder's real name, where skills-ref
+//! - the text after `Invalid YAML in frontmatter: ` is ours; only the finding itself is the same;
+//! - a file that is not UTF-8, or is not a regular file beneath its folder, gives one finding where
+//!   skills-ref crashes or hangs;
+//! - a path without a last component, such as `.`, is compared by the folder's real name, where skills-ref
 //!   compares with an empty one;
-//! - files, frontmatter, nesting and numbers of values beyond [`repertoire_text::Limits`] are refused.
+//! - files, frontmatter, nesting and numbers of values beyond [`repertoire_text::Limits`] are rejected.
 //!
 //! ```
 //! use repertoire_skill::skills_ref;

@@ -1,4 +1,4 @@
-//! Skills for tests, made without touching a disk.
+//! Builds skills for tests without touching the disk.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::resources::{Group, Resource};
 use crate::skill::Origin;
 use crate::trust::Trust;
 
-/// A trusted skill of a name, with more frontmatter lines and a body.
+/// Builds a trusted skill with additional frontmatter lines and a body.
 pub(crate) fn entry(name: &str, fields: &str, body: &str) -> Entry {
     let description = format!("Does {name}. Use when asked for {name}.");
     described(name, &description, fields, body)
 }
 
-/// As [`entry`], with a description.
+/// Like [`entry`], with a description.
 pub(crate) fn described(name: &str, description: &str, fields: &str, body: &str) -> Entry {
     let description =
         repertoire_text::yaml::emit_scalar(description, repertoire_text::yaml::Style::Double);
@@ -28,12 +28,11 @@ pub(crate) fn described(name: &str, description: &str, fields: &str, body: &str)
     Entry { id: name.to_owned(), skill, trust: Trust::Trusted }
 }
 
-/// An activation of a trusted skill, without resources.
+/// Builds an activation of a trusted skill, without resources.
 pub(crate) fn activation(name: &str, body: &str) -> Activation {
     activate(&entry(name, "", body), &Request { listing: Listing::Skipped, ..Request::default() })
 }
 
-/// A resource at a path.
 pub(crate) fn resource(path: &str) -> Resource {
     Resource { group: Group::of(path.into()), path: path.into(), bytes: 1 }
 }

@@ -1,9 +1,10 @@
-//! Whom to believe. Built-in skills and the user's own are trusted; those of projects and plugins once a
-//! person has said so. That word is bound to the digest of every file: a changed skill asks again.
+//! Trust: built-in skills and the user's own are trusted; those of projects and plugins only after the user
+//! has agreed. The agreement is bound to the digest of every file, so a changed skill has to be trusted
+//! again.
 //!
 //! The same holds for the settings of a project that start programs, widen the sandbox or open the network.
 //!
-//! The lock lives with the user's configuration, never in a project, which could otherwise vouch for
+//! The lock file lives with the user's configuration, never in a project, which could otherwise vouch for
 //! itself.
 
 use std::collections::BTreeMap;
@@ -25,34 +26,34 @@ mod settings;
 use self::settings::PinnedSettings;
 pub use self::settings::{ActingSettings, SettingChange};
 
-/// Largest lock that is read.
+/// The maximum size of a lock file.
 const LOCK_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The newest format that is understood.
+/// The newest supported format.
 const VERSION: u32 = 2;
-/// The format of a lock without settings of projects, which earlier versions read as well.
+/// The format of a lock without settings of projects, which earlier versions can read as well.
 const VERSION_WITHOUT_PROJECTS: u32 = 1;
 
-/// Whether a skill may be given capabilities.
+/// The trust in a skill, which decides whether it may be given capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Trust {
     /// Built in, the user's own, named by the user, or pinned.
     Trusted,
-    /// Nobody has said anything yet.
+    /// Not trusted yet.
     Untrusted,
-    /// It was trusted, and has changed since.
+    /// Trusted before, but changed since.
     Changed,
 }
 
-/// The skills that a person has agreed to.
+/// The skills and settings that the user has agreed to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
-    /// Format of the file.
+    /// The format of the file.
     #[serde(default)]
     version: u32,
-    /// The digest of all files, by the path of the skill's file.
+    /// The digest of all files of a skill, by the path of its main file.
     #[serde(default)]
     skills: BTreeMap<Utf8PathBuf, Digest>,
     /// The acting settings that were agreed to, by the folder of the file that declares them.
@@ -60,51 +61,33 @@ pub struct Lock {
     projects: BTreeMap<Utf8PathBuf, PinnedSettings>,
 }
 
-/// Why a lock could not be used.
+/// The reason why a lock could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// It could not be read.
     #[error("{path} cannot be read: {source}")]
-    Read {
-        /// The lock.
-        path: Utf8PathBuf,
-        /// Why not.
-        source: ReadError,
-    },
-    /// It could not be written.
+    Read { path: Utf8PathBuf, source: ReadError },
     #[error("{path} cannot be written: {source}")]
-    Write {
-        /// The lock.
-        path: Utf8PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// It is not a lock.
+    Write { path: Utf8PathBuf, source: std::io::Error },
+    /// The file is not a valid lock.
     #[error("{path} is damaged: {message}")]
-    Damaged {
-        /// The lock.
-        path: Utf8PathBuf,
-        /// What is wrong.
-        message: String,
-    },
-    /// A later version has written it.
+    Damaged { path: Utf8PathBuf, message: String },
+    /// A newer version of the program has written the file.
     #[error(
         "{path} has format {version}, written by a newer version; this one knows format {VERSION}"
     )]
     Newer {
-        /// The lock.
         path: Utf8PathBuf,
-        /// Its format.
+        /// The format of the file.
         version: u32,
     },
 }
 
 impl LockError {
-    /// What to do about a lock that cannot be read.
+    /// Help for a lock that cannot be read.
     pub const REMEDY: &str =
         "Nothing is trusted until it can be read: mend it, or move it away to start anew.";
 
-    /// The same as a finding, for those who go on without trust.
+    /// Converts the error to a diagnostic, for callers that continue without trust.
     pub fn to_diagnostic(&self) -> Diagnostic {
         let path = match self {
             LockError::Read { path, .. }
@@ -117,7 +100,7 @@ impl LockError {
     }
 }
 
-/// As much of a lock as any version has.
+/// The part of a lock that every version has.
 #[derive(Deserialize)]
 struct Versioned {
     #[serde(default)]
@@ -125,15 +108,15 @@ struct Versioned {
 }
 
 impl Lock {
-    /// Reads a lock; a missing one is empty. A damaged one, or one that a newer version has written, is
-    /// an error and never overwritten.
+    /// Reads a lock; a missing one is empty. A damaged one, or one that a newer version has written, is an
+    /// error and never overwritten.
     pub fn read(path: &Utf8Path) -> Result<Self, LockError> {
         let text = match fs::read_text(path, LOCK_BYTES_MAX) {
             Ok(text) => text,
             Err(ReadError::NotFound) => return Ok(Lock::default()),
             Err(source) => return Err(LockError::Read { path: path.to_owned(), source }),
         };
-        // The version comes first: a newer format may have what this one would call damage.
+        // Check the version first: a newer format may contain what this one would consider damage.
         if let Ok(Versioned { version }) = serde_json::from_str(&text)
             && version > VERSION
         {
@@ -145,8 +128,8 @@ impl Lock {
         })
     }
 
-    /// Reads the lock, lets it be changed and writes it, while no other process does the same. Nothing
-    /// is written if the change fails.
+    /// Reads the lock, lets `change` modify it and writes it, while other processes are kept out. Nothing is
+    /// written if the change fails.
     pub fn update<T, E: From<LockError>>(
         path: &Utf8Path,
         change: impl FnOnce(&mut Lock) -> Result<T, E>,
@@ -161,17 +144,14 @@ impl Lock {
 
     fn write(&self, path: &Utf8Path) -> Result<(), LockError> {
         let failed = |source| LockError::Write { path: path.to_owned(), source };
-        let version = match self.projects.is_empty() {
-            true => VERSION_WITHOUT_PROJECTS,
-            false => VERSION,
-        };
+        let version = if self.projects.is_empty() { VERSION_WITHOUT_PROJECTS } else { VERSION };
         let lock = Lock { version, ..self.clone() };
         let mut text = serde_json::to_string_pretty(&lock).map_err(|error| failed(error.into()))?;
         text.push('\n');
         fs::write_atomic(path, text.as_bytes()).map_err(failed)
     }
 
-    /// Whether a skill is trusted. Files are only read for skills that the lock names.
+    /// Returns the trust in a skill. Files are only read for skills that the lock contains.
     pub fn trust(&self, skill: &Skill, limits: &ResourceLimits) -> Trust {
         match skill.origin.scope {
             Scope::Builtin | Scope::User | Scope::Extra => Trust::Trusted,
@@ -185,19 +165,19 @@ impl Lock {
         }
     }
 
-    /// Records a person's word. Returns the digest, or `None` if not all files can be read.
+    /// Records the user's trust in a skill. Returns the digest, or `None` if not all files can be read.
     pub fn pin(&mut self, skill: &Skill, limits: &ResourceLimits) -> Option<Digest> {
         let digest = digest_of_all(skill, limits)?;
         self.skills.insert(skill.origin.file.clone(), digest);
         Some(digest)
     }
 
-    /// Takes a person's word back. Returns whether there was one.
+    /// Removes the trust in a skill. Returns true if it was recorded.
     pub fn unpin(&mut self, skill: &Skill) -> bool {
         self.skills.remove(&skill.origin.file).is_some()
     }
 
-    /// Whether a person has agreed to the acting settings that a folder declares.
+    /// Returns the trust in the acting settings that a folder declares.
     pub fn trust_in_settings(&self, folder: &Utf8Path, settings: &ActingSettings) -> Trust {
         match self.projects.get(folder) {
             None => Trust::Untrusted,
@@ -206,7 +186,8 @@ impl Lock {
         }
     }
 
-    /// Whether a person has agreed to the acting settings of these keys, as a folder declares them. Other keys may differ.
+    /// Returns true if the user has agreed to the acting settings of these keys, as a folder declares them.
+    /// Other keys may differ.
     pub fn covers_settings(
         &self,
         folder: &Utf8Path,
@@ -216,25 +197,25 @@ impl Lock {
         self.projects.get(folder).is_some_and(|pinned| pinned.covers(settings, keys))
     }
 
-    /// The acting settings of a folder that a person has agreed to.
+    /// The acting settings of a folder that the user has agreed to.
     pub fn agreed_settings(&self, folder: &Utf8Path) -> Option<&ActingSettings> {
         self.projects.get(folder).map(|pinned| &pinned.settings)
     }
 
-    /// Records a person's agreement to the acting settings that a folder declares.
+    /// Records the user's agreement to the acting settings that a folder declares.
     pub fn pin_settings(&mut self, folder: &Utf8Path, settings: &ActingSettings) {
         self.projects.insert(folder.to_owned(), PinnedSettings::of(settings));
     }
 
-    /// Removes the agreement. Returns whether there was one.
+    /// Removes the agreement. Returns true if there was one.
     pub fn unpin_settings(&mut self, folder: &Utf8Path) -> bool {
         self.projects.remove(folder).is_some()
     }
 }
 
-/// Waits until nobody else is changing the lock; others wait until the file is dropped. It stands beside
-/// the lock, which is replaced and not written in place, and it stays there: removing it would let two
-/// processes hold a guard of the same name.
+/// Waits until no other process is changing the lock, and keeps others waiting until the file is dropped. The
+/// guard is a separate file, because the lock is replaced and not written in place. It is never removed,
+/// since that would let two processes hold a guard of the same name.
 fn guard(path: &Utf8Path) -> io::Result<File> {
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;
@@ -242,7 +223,7 @@ fn guard(path: &Utf8Path) -> io::Result<File> {
     let place = Utf8PathBuf::from(format!("{path}.guard"));
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(place)?;
     match file.lock() {
-        // Some file systems have no such locks; one person at one keyboard can do without.
+        // Some file systems do not support file locks; a single user can do without.
         Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
         _ => Ok(file),
     }

@@ -1,5 +1,5 @@
-//! Finds the files below a root that may be skills: in parallel, within limits, and in the same order
-//! every time. Links are followed only where they cannot lead astray.
+//! Finds the files below a root that may be skills: in parallel, within limits, and always in the same order.
+//! Links are followed only if they stay within the allowed folder.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,40 +16,39 @@ mod list;
 use list::{Folder, Lister, Listing, Take};
 pub(crate) use list::{IGNORED, is_refused_name};
 
-/// How a root is walked.
+/// The options of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkOptions<'a> {
-    /// Caps.
     pub limits: WalkLimits,
-    /// Whether the depth is the client's habit, so that deeper folders are not worth a word.
+    /// True if the depth is a rule of the client, so that deeper folders are not reported.
     pub depth_is_habit: bool,
-    /// Whether single `*.md` files are of interest.
+    /// True if single `*.md` files are candidates.
     pub flat_files: bool,
-    /// Whether resource folders of skills are searched too.
+    /// True if resource folders of skills are searched as well.
     pub inside_resources: bool,
-    /// Links may lead anywhere below this folder; `None` for anywhere at all.
+    /// The folder that links must not leave; `None` if they may lead anywhere.
     pub links_beneath: Option<&'a Utf8Path>,
 }
 
 /// A file that may be a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The path to show and to remember.
+    /// The path to show and to record.
     pub path: Utf8PathBuf,
-    /// The path to read, where `path` is a link that may be followed.
+    /// The path to read, if `path` is a link that may be followed.
     pub target: Option<Utf8PathBuf>,
-    /// Whether it was reached through a link, its own or that of a folder above it.
+    /// True if the file was reached through a link, its own or that of a folder above it.
     pub linked: bool,
-    /// Names of the files and folders beside it, sorted, for skills that are folders.
+    /// The names of the files and folders beside it, sorted, for skills that are folders.
     pub siblings: Vec<String>,
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Clone, Debug, Default)]
 pub struct Walked {
-    /// Files, sorted by path.
+    /// The files, sorted by path.
     pub candidates: Vec<Candidate>,
-    /// What was passed over.
+    /// Reports of what was skipped.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -75,25 +74,25 @@ pub fn walk(root: &Utf8Path, options: &WalkOptions<'_>) -> Walked {
     walk.out
 }
 
-/// A walk under way. Small folders come first: one that is larger than its share of what is left waits
-/// until all others have been searched, so that a flood in one folder hides no skill in another.
+/// A walk in progress. Small folders come first: one that is larger than its share of the remaining entries
+/// waits until all others have been searched, so that one flooded folder cannot hide skills in another.
 struct Walk<'a> {
     lister: Lister<'a>,
-    /// Entries that may still be kept.
+    /// The number of entries that may still be kept.
     entries_left: usize,
-    /// Entries that may still be read from the disk, kept or not.
+    /// The number of entries that may still be read from disk, kept or not.
     reads_left: usize,
     /// Folders that wait, with their depth.
     late: VecDeque<(usize, Folder)>,
-    /// How many folders were searched in part.
+    /// The number of folders that were searched only in part.
     cut: usize,
-    /// What links lead to: the first link, and how many there are.
+    /// For each target of links, the first link and the number of links.
     links: BTreeMap<Utf8PathBuf, (Utf8PathBuf, usize)>,
     out: Walked,
 }
 
 impl Walk<'_> {
-    /// Searches some folders of one depth, and all below them.
+    /// Searches some folders of one depth, and everything below them.
     fn descend(&mut self, mut level: Vec<Folder>, mut depth: usize) {
         let options = self.lister.options;
         while !level.is_empty() && depth <= options.limits.depth_max {
@@ -104,7 +103,7 @@ impl Walk<'_> {
         if options.depth_is_habit {
             return;
         }
-        // A skill's own folders are its resources; only folders that may hold skills are missed.
+        // A skill's own folders are its resources, so only folders that may hold skills are reported.
         let missed: Vec<&Folder> = level.iter().filter(|folder| !folder.in_skill).collect();
         if let Some(first) = missed.first() {
             self.out.diagnostics.push(too_deep(&first.dir, missed.len(), depth - 1));
@@ -122,7 +121,7 @@ impl Walk<'_> {
             self.entries_left -= read;
             return listings;
         }
-        // Which folders ran out first depends on the threads; once more, one after the other.
+        // The folder that exceeds the limit first depends on the threads: list them again, one after the other.
         self.list_fairly(level, depth)
     }
 
@@ -143,11 +142,11 @@ impl Walk<'_> {
         out
     }
 
-    /// Searches the folders that waited, as far as the limit allows; what cannot be a skill or hold one
-    /// is read over and does not count.
+    /// Searches the folders that waited, as far as the limit allows. Entries that cannot be a skill or hold
+    /// one are skipped and do not count.
     fn cut_late_folders(&mut self) {
         while let Some((depth, folder)) = self.late.pop_front() {
-            // Half is left for what stands in the folders that this one holds.
+            // Half is reserved for the folders inside this one.
             let kept_max = self.entries_left.div_ceil(2);
             if kept_max == 0 || self.reads_left == 0 {
                 self.late.push_front((depth, folder));
@@ -163,12 +162,12 @@ impl Walk<'_> {
         }
     }
 
-    /// How many folders were not searched in full; `None` if all were.
+    /// Returns the number of folders that were not searched in full; `None` if all were.
     fn missed(&self) -> Option<usize> {
         Some(self.late.len() + self.cut).filter(|folders| *folders > 0)
     }
 
-    /// Keeps what was found and returns the folders to search next.
+    /// Collects the results and returns the folders to search next.
     fn take(&mut self, listings: Vec<Listing>) -> Vec<Folder> {
         let mut level = Vec::new();
         for listing in listings {
@@ -184,15 +183,15 @@ impl Walk<'_> {
         level
     }
 
-    /// Whether a folder is not behind a link, or behind the first one that leads to it. Clients that
-    /// look no deeper than the root call a skill by the name of the link, so there each link counts.
+    /// Returns true if a folder is not behind a link, or behind the first link that leads to it. Clients that
+    /// search no deeper than the root name a skill after the link, so there every link counts.
     fn is_first_link(&mut self, folder: &Folder) -> bool {
         let Some(target) = &folder.behind_link else { return true };
         if self.lister.options.limits.depth_max == 1 {
             return true;
         }
-        let first = || (folder.dir.clone(), 0);
-        let (_, count) = self.links.entry(target.clone()).or_insert_with(first);
+        let entry = self.links.entry(target.clone());
+        let (_, count) = entry.or_insert_with(|| (folder.dir.clone(), 0));
         *count += 1;
         *count == 1
     }

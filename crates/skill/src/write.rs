@@ -1,11 +1,11 @@
-//! Writes a record back as a file. What is written is read back as the same record, field by field;
-//! comments, quotes and the layout of the frontmatter are not kept.
+//! Writes a record back as a file. The result is read back as the same record, field by field; comments,
+//! quotes and the layout of the frontmatter are not kept.
 
 use repertoire_text::yaml::{Entry, Flow, Mapping, Node, Scalar, Style, Value, emit};
 
 use crate::skill::Skill;
 
-/// The skill as Markdown with block-style frontmatter.
+/// Renders the skill as Markdown with block-style frontmatter.
 ///
 /// ```
 /// use repertoire_skill::{load::load, skill::Origin, write::to_markdown};
@@ -22,14 +22,15 @@ pub fn to_markdown(skill: &Skill) -> String {
     let body = skill.body.slice(skill.source.text());
     let entries: Vec<Entry> =
         skill.frontmatter.entries.iter().map(|entry| settled(skill, entry)).collect();
-    let yaml = match entries.is_empty() {
-        true => String::new(),
-        false => emit(&Node::made(Value::Mapping(Mapping { entries, flow: Flow::Block }))),
+    let yaml = if entries.is_empty() {
+        String::new()
+    } else {
+        emit(&Node::made(Value::Mapping(Mapping { entries, flow: Flow::Block })))
     };
     format!("---\n{yaml}---\n{body}")
 }
 
-/// The field in a form that does not depend on how it is written: `argument-hint: [file]` is text whose
+/// Normalises a field whose meaning depends on how it is written: `argument-hint: [file]` is text whose
 /// brackets are part of it.
 fn settled(skill: &Skill, entry: &Entry) -> Entry {
     match (&skill.claude.argument_hint, &entry.value.value) {

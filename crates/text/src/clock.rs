@@ -1,12 +1,10 @@
-//! The time of day, passed in so that tests can set it. Waiting uses the runtime's own clock.
+//! The wall clock, passed in so that tests can set it. Timers use the runtime's own clock.
 
-/// Tells the time.
 pub trait Clock: Send + Sync {
-    /// Milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     fn now_ms(&self) -> u64;
 }
 
-/// The machine's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

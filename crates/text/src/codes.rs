@@ -1,4 +1,4 @@
-//! The codes of findings about files, frontmatter and YAML: `RS001` to `RS049`.
+//! Codes of diagnostics about files, frontmatter and YAML: `RS001` to `RS049`.
 
 /// Declares codes as statics, and a list of all of them, from one table.
 #[macro_export]
@@ -16,7 +16,7 @@ macro_rules! diagnostic_codes {
                 remedy: $remedy,
             };
         )*
-        /// Every code of this module, by id.
+        /// All codes of this module, sorted by id.
         pub static ALL: &[&$crate::Code] = &[$(&$constant),*];
     };
 }

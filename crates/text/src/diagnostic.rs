@@ -1,5 +1,5 @@
-//! A finding about a user's file: a value that can be printed, sorted, counted and serialised.
-//! What went wrong with an *operation* is an error instead and has its own enums.
+//! Diagnostics: findings about a user's file, as values that can be printed, sorted, counted and serialised. A failed
+//! *operation* is an error instead, and has its own enums.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::{Position, Source, Span};
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -17,14 +17,14 @@ use crate::source::{Position, Source, Span};
 pub enum Severity {
     /// The file breaks a rule that others rely on, or could not be used.
     Error,
-    /// The file works, but somebody will be surprised.
+    /// The file works, but probably not as its author expects.
     Warning,
     /// Worth knowing.
     Info,
 }
 
 impl Severity {
-    /// The lower-case word used in every output.
+    /// The lower-case name used in every output.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -34,62 +34,57 @@ impl Severity {
     }
 }
 
-/// A kind of finding. The id never changes its meaning; a retired id is never used again.
+/// A kind of finding. The meaning of an id never changes, and a retired id is never reused.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Code {
     /// Stable id such as `RS020`.
     pub id: &'static str,
     /// Readable name such as `yaml-syntax`.
     pub name: &'static str,
-    /// Severity unless a profile says otherwise.
+    /// The severity, unless a profile overrides it.
     pub severity: Severity,
     /// One sentence for the table of codes.
     pub summary: &'static str,
-    /// What to do about it, for the table of codes.
+    /// Advice on how to resolve it, for the table of codes.
     pub remedy: &'static str,
 }
 
-/// Replaces one span of a file with other text.
+/// A replacement of one span of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What to replace.
     pub span: Span,
-    /// What to put there.
     pub text: String,
 }
 
-/// A correction that can be applied by machine.
+/// A correction that can be applied automatically.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// What the correction does, in the imperative.
+    /// A description of the correction, in the imperative.
     pub title: String,
     /// Edits that do not overlap.
     pub edits: Vec<Edit>,
 }
 
-/// One finding.
+/// A finding about a file.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
-    /// What kind of finding.
     pub code: &'static Code,
-    /// How bad it is here.
+    /// The severity in this case; by default that of the code.
     pub severity: Severity,
-    /// What is wrong, in one sentence without a final full stop.
+    /// A description of the problem, in one sentence without a final full stop.
     pub message: String,
-    /// The file it is about.
     pub path: Option<Utf8PathBuf>,
-    /// Where in the file.
     pub span: Option<Span>,
-    /// Where in the file, for people.
+    /// The start of the span as line and column.
     pub position: Option<Position>,
-    /// What to do next.
+    /// Advice on what to do next.
     pub help: Option<Cow<'static, str>>,
     /// A correction, if one is certain.
     pub fix: Option<Fix>,
 }
 
 impl Diagnostic {
-    /// A finding with the code's own severity and remedy.
+    /// A finding with the code's own severity.
     pub fn new(code: &'static Code, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
@@ -103,14 +98,14 @@ impl Diagnostic {
         }
     }
 
-    /// Names the file.
+    /// Sets the file.
     #[must_use]
     pub fn in_file(mut self, path: &Utf8Path) -> Self {
         self.path = Some(path.to_owned());
         self
     }
 
-    /// Points at a span of a source.
+    /// Sets the file, span and position.
     #[must_use]
     pub fn at(mut self, source: &Source, span: Span) -> Self {
         self.path = Some(source.path().to_owned());
@@ -119,7 +114,7 @@ impl Diagnostic {
         self
     }
 
-    /// Says what to do next.
+    /// Sets the advice on what to do next.
     #[must_use]
     pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
         self.help = Some(help.into());
@@ -140,19 +135,18 @@ impl Diagnostic {
         self
     }
 
-    /// Whether this is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// The order in which findings about one catalog are shown.
+    /// The key by which the findings about a catalog are sorted.
     pub fn sort_key(&self) -> (Option<&str>, Option<Span>, &'static str, &str) {
         (self.path.as_ref().map(|path| path.as_str()), self.span, self.code.id, &self.message)
     }
 }
 
-/// Applies edits to a text. Edits that overlap an earlier one are left out, so that two fixes of the
-/// same place never garble it; a second run finds what is left.
+/// Applies edits to a text. Edits that overlap an earlier one are left out, so that two fixes of the same place never
+/// garble it; a second run applies the rest.
 pub fn apply_edits<'a>(text: &str, edits: impl IntoIterator<Item = &'a Edit>) -> String {
     let mut edits: Vec<&Edit> = edits.into_iter().collect();
     edits.sort_by_key(|edit| edit.span);

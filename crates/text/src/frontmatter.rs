@@ -1,5 +1,5 @@
-//! Finds the frontmatter of a Markdown file: the lines between a first line `---` and the next line
-//! that is only `---`. A `---` inside a value or with other text on its line closes nothing.
+//! Finds the frontmatter of a Markdown file: the lines between a first line `---` and the next line that is only `---`.
+//! A `---` inside a value or with other text on its line does not close it.
 
 use memchr::memmem;
 
@@ -8,7 +8,7 @@ use crate::source::Span;
 /// The byte order mark that some editors write.
 pub const BOM: &str = "\u{feff}";
 
-/// Where the parts of a file stand.
+/// The spans of a file's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// The YAML between the two `---` lines, with its final line break.
@@ -17,7 +17,7 @@ pub struct Parts {
     pub body: Span,
 }
 
-/// Why a file has no usable frontmatter.
+/// The reason why a file has no usable frontmatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The first line is not `---`.
@@ -28,10 +28,7 @@ pub enum Error {
     NotClosed,
     /// The closing line comes after more bytes than allowed.
     #[error("the frontmatter has more than {limit} bytes")]
-    TooLarge {
-        /// The limit in force.
-        limit: usize,
-    },
+    TooLarge { limit: usize },
 }
 
 /// Splits a text into frontmatter and body.
@@ -57,10 +54,10 @@ pub fn split(text: &str, bytes_max: usize) -> Result<Parts, Error> {
     })
 }
 
-/// Longest `---` line, blanks included: what is longer is text.
+/// The maximum length of a `---` line with its trailing blanks. Longer lines are text.
 const FENCE_BYTES_MAX: usize = 1024;
 
-/// Length of a `---` line with its line break, if the text starts with one.
+/// The length of a `---` line with its line break, if the text starts with one.
 fn fence_line_end(text: &str) -> Option<usize> {
     let rest = text.strip_prefix("---")?.as_bytes();
     let near = &rest[..rest.len().min(FENCE_BYTES_MAX)];
@@ -73,11 +70,12 @@ fn fence_line_end(text: &str) -> Option<usize> {
     blank.then(|| (3 + line_len + 1).min(text.len()))
 }
 
-/// Offsets of the start of the closing line, at most `bytes_max`, and of the text after it.
+/// The offsets of the closing line's start, at most `bytes_max`, and of the text after it.
 fn closing_line(text: &str, bytes_max: usize) -> Option<(usize, usize)> {
     if let Some(end) = fence_line_end(text) {
         return Some((0, end));
     }
+    // Three more bytes, so that the closing line may start right at the limit.
     let near = &text.as_bytes()[..text.len().min(bytes_max.saturating_add(3))];
     memmem::find_iter(near, b"\n---").find_map(|at| {
         let line_start = at + 1;

@@ -1,8 +1,8 @@
-//! File access that cannot hang, cannot be talked out of a folder, and cannot be made to read more than
-//! a limit. Pipes and devices are refused before a byte is read; writes are all or nothing.
+//! File access that cannot hang, cannot escape a folder, and cannot read more than a limit. Pipes and devices are
+//! refused before a byte is read; writes are atomic.
 //!
-//! [`Folder`] is the one mechanism for paths that a model, a skill or a project chose: they are resolved from a handle,
-//! once. The functions by path are for paths that the user or `rep` itself chose.
+//! [`Folder`] is for paths that come from a model, a skill or a project: they are resolved once, from a handle. The
+//! functions that take a path are for paths that the user or `rep` itself chose.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -18,45 +18,37 @@ mod folder;
 
 pub use folder::{Folder, Found, Place, PlaceError};
 
-/// Why a file was not read.
+/// The reason why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// There is no such file.
     #[error("there is no such file")]
     NotFound,
     /// The file is larger than allowed; nothing was read.
     #[error("the file has {bytes} bytes; the limit is {limit}")]
-    TooLarge {
-        /// Its size.
-        bytes: u64,
-        /// The limit in force.
-        limit: u64,
-    },
+    TooLarge { bytes: u64, limit: u64 },
     /// A pipe, device, socket or folder.
     #[error("this is {kind}, not a regular file")]
     NotRegular {
-        /// What it is, with its article.
+        /// The kind of file, with its article.
         kind: &'static str,
     },
-    /// Bytes that are not UTF-8.
     #[error("the file is not UTF-8: byte {at} is wrong")]
     NotUtf8 {
-        /// Offset of the first wrong byte.
+        /// Offset of the first invalid byte.
         at: usize,
     },
-    /// An absolute path, or one that climbs with `..`.
+    /// The path is absolute, or climbs out of the folder with `..`.
     #[error("the path is absolute or climbs out of the folder")]
     PathRefused,
-    /// A symbolic link that leads elsewhere.
+    /// A symbolic link leads out of the folder.
     #[error("a symbolic link leads out of the folder")]
     LinkLeaves,
-    /// The operating system said no.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
 impl ReadError {
-    /// The finding that a reader of the folder is shown.
+    /// Converts the error to a diagnostic.
     pub fn to_diagnostic(&self, path: &Utf8Path) -> Diagnostic {
         let code = match self {
             ReadError::NotFound | ReadError::Io(_) => &codes::UNREADABLE,
@@ -70,7 +62,7 @@ impl ReadError {
     }
 }
 
-/// What tells one state of a file from another without reading it.
+/// A fingerprint of a file's state that does not require reading its contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     bytes: u64,
@@ -80,7 +72,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a file; `None` if it cannot be looked at.
+    /// The stamp of a file; `None` if its metadata cannot be read.
     pub fn of(path: &Utf8Path) -> Option<Self> {
         std::fs::metadata(path).ok().map(|metadata| stamp_of(&metadata))
     }
@@ -91,7 +83,7 @@ pub fn read_text(path: &Utf8Path, bytes_max: u64) -> Result<String, ReadError> {
     read_stamped(path, bytes_max).map(|(text, _)| text)
 }
 
-/// As [`read_text`], with the stamp of the state that was read.
+/// Like [`read_text`], with the stamp of the state that was read.
 pub fn read_stamped(path: &Utf8Path, bytes_max: u64) -> Result<(String, Stamp), ReadError> {
     let mut file = open_no_follow(path)?;
     let metadata = file.metadata()?;
@@ -102,13 +94,14 @@ pub fn read_stamped(path: &Utf8Path, bytes_max: u64) -> Result<(String, Stamp), 
 /// Refuses a pipe, device, socket or folder without opening it.
 pub fn refuse_irregular(path: &Utf8Path) -> Result<(), ReadError> {
     let metadata = std::fs::symlink_metadata(path).map_err(not_found_or_io)?;
-    match metadata.is_file() {
-        true => Ok(()),
-        false => Err(ReadError::NotRegular { kind: kind_of(&metadata.file_type()) }),
+    if metadata.is_file() {
+        Ok(())
+    } else {
+        Err(ReadError::NotRegular { kind: kind_of(&metadata.file_type()) })
     }
 }
 
-/// Reads a file as text below `dir`. Symbolic links are followed as long as they stay below it.
+/// Reads a text file below `dir`. Symbolic links are followed as long as they stay below it.
 pub fn read_text_beneath(
     dir: &Utf8Path,
     relative: &Utf8Path,
@@ -117,7 +110,7 @@ pub fn read_text_beneath(
     text_of(read_bytes_beneath(dir, relative, bytes_max)?)
 }
 
-/// Reads a file's bytes below `dir`, at most `bytes_max` of them.
+/// Reads a file below `dir`, at most `bytes_max` bytes.
 pub fn read_bytes_beneath(
     dir: &Utf8Path,
     relative: &Utf8Path,
@@ -129,28 +122,33 @@ pub fn read_bytes_beneath(
     Folder::open(dir).map_err(not_found_or_io)?.read_bytes(relative, bytes_max)
 }
 
-/// The prefix of the names of files that are being written, and may be left behind by a killed process.
+/// The prefix of temporary files, which a killed process may leave behind.
 const TEMPORARY_PREFIX: &str = ".rep-";
 
-/// Whether a file name is one that [`write_atomic`] gives to a file while it writes it, now or in earlier versions.
+/// Returns true if a name is one of [`write_atomic`]'s temporary names, now or in earlier versions.
 pub fn is_temporary_name(name: &str) -> bool {
     let Some(rest) = name.strip_prefix(TEMPORARY_PREFIX) else { return false };
     let is_earlier = rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let is_hash = |hash: &str| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_number =
-        |text: &str| (1..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     is_earlier
         || rest.split_once('-').is_some_and(|(hash, number)| is_hash(hash) && is_number(number))
 }
 
-/// Writes a file so that readers see the old text or the new, never half, even after a crash.
-/// Permissions of an existing file are kept, those of a new one follow the user's mask; a symbolic link
-/// is written through to its target, also to one that does not exist yet.
+fn is_hash(text: &str) -> bool {
+    text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn is_number(text: &str) -> bool {
+    (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Writes a file atomically: readers see the old text or the new, never half of it, even after a crash. An existing
+/// file keeps its permissions, a new one follows the umask. A symbolic link is written through to its target, even if
+/// that does not exist yet.
 pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> io::Result<()> {
     write(path, contents, folder::NewMode::KeptOrMasked)
 }
 
-/// As [`write_atomic`], but only the owner may read it; also if others could read the file that was there before.
+/// Like [`write_atomic`], but only the owner may read the file, even if others could read the previous one.
 pub fn write_private(path: &Utf8Path, contents: &[u8]) -> io::Result<()> {
     write(path, contents, folder::NewMode::Private)
 }
@@ -166,14 +164,11 @@ fn write(path: &Utf8Path, contents: &[u8], mode: folder::NewMode) -> io::Result<
     folder::replace(Folder::open(dir)?.as_fd(), name, contents, mode)
 }
 
-/// What an entry of a folder is, without following links.
+/// The kind of a folder entry, without following links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A regular file.
     File,
-    /// A folder.
     Folder,
-    /// A symbolic link.
     Link,
     /// A pipe, device or socket.
     Other,
@@ -182,20 +177,19 @@ pub enum EntryKind {
 /// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderEntry {
-    /// Its name, which may be anything.
+    /// The name, which need not be UTF-8.
     pub name: OsString,
-    /// What it is.
     pub kind: EntryKind,
 }
 
-/// The entries of a folder, in the order of the disk, read as they are asked for.
+/// Iterates over the entries of a folder, in directory order.
 pub fn entries(dir: &Utf8Path) -> io::Result<impl Iterator<Item = io::Result<FolderEntry>>> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     listed(rustix::fs::Dir::new(rustix::fs::open(dir.as_std_path(), flags, Mode::empty())?)?)
 }
 
-/// The entries of an open folder.
+/// Iterates over the entries of an open folder.
 fn listed(
     mut folder: rustix::fs::Dir,
 ) -> io::Result<impl Iterator<Item = io::Result<FolderEntry>>> {
@@ -211,7 +205,7 @@ fn listed(
                 continue;
             }
             let kind = match entry.file_type() {
-                // Some file systems do not say while listing.
+                // Some file systems do not report the type in listings.
                 rustix::fs::FileType::Unknown => kind_on_disk(&folder, name),
                 kind => entry_kind(kind),
             };
@@ -248,7 +242,7 @@ pub fn make_private_dir(dir: &Utf8Path) -> io::Result<()> {
     builder.create(dir)
 }
 
-/// Whether a relative path names something at or below a folder, without asking the disk.
+/// Returns true if a relative path stays at or below a folder, judging by the path alone.
 pub fn is_beneath(relative: &Utf8Path) -> bool {
     let mut components = relative.components();
     !relative.as_str().is_empty()
@@ -273,8 +267,8 @@ fn bytes_of(
     if size > bytes_max {
         return Err(ReadError::TooLarge { bytes: size, limit: bytes_max });
     }
-    // What was promised is read and no more, which saves asking for the end of every file. A file that
-    // says it is empty may still give something (as those of the kernel do), within the limit.
+    // Reading just the reported size saves a system call per file. Files of the kernel report size 0 but have content;
+    // read those up to the limit.
     let most = if size == 0 { bytes_max + 1 } else { size };
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     file.take(most).read_to_end(&mut bytes)?;
@@ -294,14 +288,16 @@ fn not_found_or_io(error: io::Error) -> ReadError {
 
 fn stamp_of(metadata: &std::fs::Metadata) -> Stamp {
     use std::os::unix::fs::MetadataExt;
-    let nanoseconds =
-        |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
     Stamp {
         bytes: metadata.size(),
         modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
         changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
         inode: metadata.ino(),
     }
+}
+
+fn nanoseconds(seconds: i64, rest: i64) -> i128 {
+    i128::from(seconds) * 1_000_000_000 + i128::from(rest)
 }
 
 fn kind_of(kind: &std::fs::FileType) -> &'static str {
@@ -315,7 +311,7 @@ fn kind_of(kind: &std::fs::FileType) -> &'static str {
     }
 }
 
-/// Opens without following a final link and without waiting for the other end of a pipe.
+/// Opens a file without following a final link, and without blocking on a pipe.
 fn open_no_follow(path: &Utf8Path) -> Result<File, ReadError> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
@@ -330,17 +326,17 @@ fn open_no_follow(path: &Utf8Path) -> Result<File, ReadError> {
     })
 }
 
-/// Most symbolic links that are followed to a file that does not exist yet.
+/// The maximum number of symbolic links that are followed to a file that does not exist yet.
 const LINK_HOPS_MAX: usize = 8;
 
-/// The place that a path means once its links are followed, whether or not something is there.
+/// Resolves the links of a path, whether or not the target exists.
 fn behind_links(path: &Utf8Path) -> io::Result<Utf8PathBuf> {
     let mut place = path.to_owned();
     for _ in 0..=LINK_HOPS_MAX {
         if let Ok(real) = place.canonicalize_utf8() {
             return Ok(real);
         }
-        // What is no link is a new file.
+        // Not a link: a new file.
         let Ok(next) = place.read_link_utf8() else { return Ok(place) };
         place = place.parent().unwrap_or(Utf8Path::new("")).join(next);
     }
@@ -441,7 +437,7 @@ mod tests {
         let (_keep, dir) = folder();
         let mode =
             |name: &str| std::fs::metadata(dir.join(name)).unwrap().permissions().mode() & 0o777;
-        // The mask belongs to the whole process, so it is not set here but compared with what it does.
+        // The umask belongs to the whole process, so the test does not set it but compares with its effect.
         File::create(dir.join("plain")).unwrap();
         write_atomic(&dir.join("new"), b"1").unwrap();
         assert_eq!(mode("new"), mode("plain"));

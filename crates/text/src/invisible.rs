@@ -1,8 +1,8 @@
-//! Invisible characters: the one table of them, and the functions that find, remove or show them.
+//! Invisible characters: the table of them, and functions that find, remove or show them.
 //!
-//! A model reads characters that a person does not see, so text from others can carry instructions past every reviewer.
+//! A model reads characters that people do not see, so text from others can carry instructions past every reviewer.
 //! Every crate uses this module for text that reaches a model, a terminal, a file or a person. Characters that emoji
-//! and scripts need (a joiner inside a family emoji, a selector after an ideograph) are in place there and stay.
+//! and scripts need (a joiner inside a family emoji, a selector after an ideograph) are allowed in these places.
 //!
 //! Clean text costs one pass over its bytes and no allocation.
 
@@ -22,17 +22,16 @@ mod table;
 pub use escape::without_terminal_control;
 pub use table::InvisibleKind;
 
-/// The longest run of invisible characters that [`shown`] spells out; the rest of the run is counted.
+/// The longest run of invisible characters that [`shown`] spells out; the rest of the run is only counted.
 const RUN_SHOWN_MAX: usize = 8;
 
 /// An invisible character in a text, or a terminal escape sequence that starts with one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvisibleCharacter {
-    /// The bytes of the character; for an escape sequence, of the whole sequence.
+    /// The bytes of the character, or of the whole escape sequence.
     pub span: Span,
     /// The character, or the first one of the sequence.
     pub char: char,
-    /// The kind of character.
     pub kind: InvisibleKind,
 }
 
@@ -49,14 +48,14 @@ pub fn find(text: &str) -> impl Iterator<Item = InvisibleCharacter> {
     InvisibleFinder::new(text, EscapeSequences::Whole)
 }
 
-/// Whether an escape sequence is found as one, or only the invisible characters in it.
+/// The treatment of escape sequences: as a whole, or only the invisible characters in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EscapeSequences {
     Whole,
     ByCharacter,
 }
 
-/// Finds invisible characters in one pass: everything that has to look ahead remembers how far it has looked.
+/// Finds invisible characters in linear time: every lookahead remembers how far it has looked.
 struct InvisibleFinder<'a> {
     text: &'a str,
     at: usize,
@@ -100,20 +99,21 @@ impl Iterator for InvisibleFinder<'_> {
     }
 }
 
-/// Whether a text has no invisible character out of place.
+/// Returns true if a text has no invisible character out of place.
 pub fn is_clean(text: &str) -> bool {
     find(text).next().is_none()
 }
 
-/// Whether a character is invisible or moves the cursor, wherever it stands. Line breaks and tabs count.
+/// Returns true if a character is invisible or moves the cursor, wherever it stands. Includes line breaks and tabs.
 ///
-/// For names and other short texts that need no joiners; for prose, [`find`] knows where a character is in place.
+/// For names and other short texts that need no joiners. For prose use [`find`], which knows where a character is
+/// allowed.
 pub fn is_invisible(c: char) -> bool {
     InvisibleKind::of(c).is_some()
 }
 
-/// Ranges of code points that are invisible wherever they stand, in order. For programs in other languages, which cannot
-/// use [`find`].
+/// Ranges of code points that are invisible wherever they stand, in order. For programs in other languages, which
+/// cannot use [`find`].
 pub fn ranges_never_proper() -> Vec<(u32, u32)> {
     place::ranges_never_proper()
 }
@@ -144,7 +144,7 @@ pub fn shown_in_report(text: &str) -> String {
     shown(&text).replace(BYTE_ORDER_MARK, &marker(BYTE_ORDER_MARK))
 }
 
-/// Shows invisible characters by their numbers, as `⟨U+E0041⟩`. Line breaks and tabs stay.
+/// Shows invisible characters by their code points, as `⟨U+E0041⟩`. Line breaks and tabs stay.
 ///
 /// ```
 /// use repertoire_text::invisible::shown;
@@ -167,7 +167,7 @@ fn shown_with(text: &str, sequences: EscapeSequences) -> Cow<'_, str> {
         last = found.span.end as usize;
         if run <= RUN_SHOWN_MAX {
             out.push_str(&marker(found.char));
-            // The printable part of an escape sequence stays readable. A byte order mark is never in place there.
+            // The printable part of an escape sequence stays readable. A byte order mark is never allowed there.
             let rest = shown_with(rest, EscapeSequences::ByCharacter);
             out.push_str(&rest.replace('\u{feff}', "⟨U+FEFF⟩"));
         }
@@ -178,13 +178,14 @@ fn shown_with(text: &str, sequences: EscapeSequences) -> Cow<'_, str> {
     out
 }
 
-/// As [`shown`], on one line: line breaks and tabs are shown as `\n` and `\t`.
+/// Like [`shown`], on one line: line breaks and tabs are shown as `\n` and `\t`.
 pub fn shown_on_one_line(text: &str) -> String {
-    // Part of a line is never the start of a file, where a byte order mark is proper.
+    // A part of a line is never the start of a file, where a byte order mark is allowed.
     let shown = shown(text).replace('\u{feff}', "⟨U+FEFF⟩");
-    match shown.contains(['\n', '\t', '\r']) {
-        true => shown.replace('\n', "\\n").replace('\t', "\\t").replace('\r', "\\r"),
-        false => shown,
+    if shown.contains(['\n', '\t', '\r']) {
+        shown.replace('\n', "\\n").replace('\t', "\\t").replace('\r', "\\r")
+    } else {
+        shown
     }
 }
 
@@ -202,7 +203,7 @@ fn escaped_with(json: &str, sequences: EscapeSequences) -> Cow<'_, str> {
     })
 }
 
-/// Removes invisible characters from every text of a JSON value, names of fields included, and counts them.
+/// Removes invisible characters from all strings of a JSON value, including field names, and counts them.
 pub fn remove_in_json(value: &mut Value) -> InvisibleSummary {
     let mut summary = InvisibleSummary::default();
     match value {
@@ -233,12 +234,12 @@ fn remove_in(text: &mut String) -> InvisibleSummary {
     summary
 }
 
-/// The marker that stands for a character, as `⟨U+E0041⟩`.
+/// The marker for a character, as `⟨U+E0041⟩`.
 pub fn marker(c: char) -> String {
     format!("⟨U+{:04X}⟩", u32::from(c))
 }
 
-/// Whether a text contains a marker that [`shown`] puts in place of a character.
+/// Returns true if a text contains a marker as [`shown`] writes it.
 pub fn has_marker(text: &str) -> bool {
     text.match_indices("⟨U+").any(|(at, start)| {
         let rest = &text[at + start.len()..];
@@ -255,8 +256,8 @@ fn finish_run(out: &mut String, run: usize, text_after: usize) {
     }
 }
 
-/// Copies a text, with `replace` writing what stands in place of each invisible character. It also gets the rest of an
-/// escape sequence, which is empty if only characters are looked for.
+/// Copies a text, calling `replace` to write the replacement of each invisible character. `replace` also gets the rest
+/// of an escape sequence, which is empty for a single character.
 fn replaced(
     text: &str,
     sequences: EscapeSequences,
@@ -278,7 +279,7 @@ fn replaced(
     Cow::Owned(out)
 }
 
-/// The blank that takes the place of a removed character, so that two lines or words do not become one.
+/// The blank that replaces a removed character, so that two lines or words do not become one.
 fn blank_of(c: char) -> Option<char> {
     match c {
         '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Some('\n'),
@@ -287,7 +288,7 @@ fn blank_of(c: char) -> Option<char> {
     }
 }
 
-/// How many invisible characters of each kind a text has or had, for people: "12 tag characters, 1 soft hyphen".
+/// The number of invisible characters of each kind, displayed as "12 tag characters, 1 soft hyphen".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvisibleSummary(BTreeMap<InvisibleKind, usize>);
 
@@ -304,7 +305,7 @@ impl InvisibleSummary {
         *self.0.entry(kind).or_default() += 1;
     }
 
-    /// Adds the counts of another text.
+    /// Adds the counts of another summary.
     pub fn merge(&mut self, other: &InvisibleSummary) {
         for (kind, count) in &other.0 {
             *self.0.entry(*kind).or_default() += count;
@@ -316,7 +317,6 @@ impl InvisibleSummary {
         self.0.values().sum()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

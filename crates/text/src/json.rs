@@ -1,4 +1,4 @@
-//! Diagnostics for programs.
+//! The JSON form of diagnostics.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,17 +13,17 @@ pub struct DiagnosticJson {
     pub code: String,
     /// Readable name of the code such as `yaml-syntax`.
     pub name: String,
-    /// How bad it is.
+    /// The severity of the finding.
     pub severity: Severity,
-    /// What is wrong.
+    /// A description of the problem.
     pub message: String,
     /// Line, from 1; absent when the finding is about the whole file.
     pub line: Option<u32>,
     /// Column in characters, from 1.
     pub column: Option<u32>,
-    /// What to do next.
+    /// Advice on what to do next.
     pub help: Option<String>,
-    /// Whether `rep lint --fix` corrects it.
+    /// True if `rep lint --fix` corrects it.
     pub fixable: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Text as Repertoire meets it: sources with spans, diagnostics and their renderers, bounded YAML
-//! with repair, and file access that stays beneath a folder and within limits.
+//! Text processing: sources with spans, diagnostics and their renderers, bounded YAML with repair, and file access that
+//! stays beneath a folder and within limits.
 //!
-//! This crate knows nothing of skills. Parsers here return what they understood together with
-//! diagnostics; they never panic on input and never do unbounded work for it.
+//! This crate knows nothing of skills. Its parsers return what they understood together with diagnostics; they never
+//! panic on input and never do unbounded work.
 //!
 //! ```
 //! use repertoire_text::{frontmatter, yaml};

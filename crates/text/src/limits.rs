@@ -1,16 +1,16 @@
-//! Caps on what is read from files by strangers. The defaults refuse no real skill that we know of:
-//! in 14,000 public ones the largest frontmatter has 9,649 bytes and the largest file 1.1 MB.
+//! Limits on untrusted files. The defaults accept every real skill that we know of: among 14,000 public ones, the
+//! largest frontmatter has 9,649 bytes and the largest file 1.1 MB.
 
 use crate::yaml;
 
-/// Caps on one text file.
+/// Limits on one text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest file that is read at all.
+    /// The maximum size of a file that is read.
     pub file_bytes_max: u64,
-    /// Largest frontmatter that is parsed.
+    /// The maximum size of a frontmatter that is parsed.
     pub frontmatter_bytes_max: usize,
-    /// Caps on the YAML inside.
+    /// Limits on the YAML inside.
     pub yaml: yaml::Limits,
 }
 

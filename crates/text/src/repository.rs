@@ -1,9 +1,9 @@
 //! Finds the git repository around a folder by reading files, without starting git.
 //!
-//! The rules are git's: the nearest folder with a `.git` that is a repository (`HEAD`, `objects` and `refs`, or a file that
-//! names such a folder), on the same file system, and owned by the current user. An empty folder called `.git` marks nothing,
-//! and a repository of another user is refused unless the user's `safe.directory` lists it: its configuration could name
-//! programs to run.
+//! The rules are git's: the nearest folder with a `.git` that is a repository (`HEAD`, `objects` and `refs`, or a file
+//! that names such a folder), on the same file system, and owned by the current user. An empty `.git` folder is
+//! ignored. A repository of another user is refused unless the user's `safe.directory` lists it: its configuration
+//! could name programs to run.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -15,13 +15,13 @@ mod owner;
 pub use self::configuration::configured_values;
 pub use self::owner::Owners;
 
-/// The largest `HEAD`, `commondir` or `.git` file that is read.
+/// The maximum size of a `HEAD`, `commondir` or `.git` file.
 const LINK_BYTES_MAX: u64 = 8 * 1024;
 
 /// A git repository with a work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
-    /// The root of the work tree: the folder that has the `.git`. An ancestor of the folder that was asked for, as written
+    /// The root of the work tree, which contains `.git`. An ancestor of the folder that was searched from, spelled as
     /// there.
     pub top: Utf8PathBuf,
     /// The git folder of this work tree.
@@ -33,16 +33,13 @@ pub struct Repository {
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// This repository.
     Found(Repository),
     /// A repository that git would refuse as well. The search ends there.
     Refused {
         /// The root of its work tree.
         top: Utf8PathBuf,
-        /// The reason.
         reason: Refusal,
     },
-    /// No repository.
     NotFound,
 }
 
@@ -55,12 +52,12 @@ pub enum Refusal {
     BrokenLink,
 }
 
-/// Finds the repository around a folder; `home` is where the user's git configuration lies.
+/// Finds the repository around a folder. `home` contains the user's git configuration.
 pub fn search(here: &Utf8Path, home: &Utf8Path) -> Search {
     search_with(here, &Owners::of_process(home))
 }
 
-/// Finds the repository around a folder, with other accepted owners than those of this process.
+/// Like [`search`], with explicitly given accepted owners.
 pub fn search_with(here: &Utf8Path, owners: &Owners) -> Search {
     let file_system = owner::file_system_of(here);
     for top in here.ancestors() {
@@ -83,7 +80,7 @@ pub fn search_with(here: &Utf8Path, owners: &Owners) -> Search {
     Search::NotFound
 }
 
-/// The repository around a folder, whoever owns it. Do not run git in it: see [`search`].
+/// The repository around a folder, regardless of its owner. Do not run git in it: see [`search`].
 pub fn around(here: &Utf8Path) -> Option<Repository> {
     here.ancestors().find_map(|top| match at(top) {
         Mark::Repository(repository) => Some(repository),
@@ -91,7 +88,7 @@ pub fn around(here: &Utf8Path) -> Option<Repository> {
     })
 }
 
-/// The root of the work tree around a folder, as a part of its path; `None` without a repository that may be used.
+/// The root of the work tree around a folder, as a part of its path. Returns `None` if there is no usable repository.
 pub fn top<'a>(here: &'a Utf8Path, home: &Utf8Path) -> Option<&'a Utf8Path> {
     match search(here, home) {
         Search::Found(repository) => here.ancestors().find(|dir| **dir == repository.top),
@@ -99,10 +96,10 @@ pub fn top<'a>(here: &'a Utf8Path, home: &Utf8Path) -> Option<&'a Utf8Path> {
     }
 }
 
-/// The `.git` of one folder.
+/// The `.git` entry of a folder.
 enum Mark {
     None,
-    /// A file that leads nowhere.
+    /// A file that does not lead to a repository.
     Broken,
     Repository(Repository),
 }
@@ -130,7 +127,7 @@ fn linked(file: &Utf8Path, top: &Utf8Path) -> Option<Utf8PathBuf> {
     top.join(path).canonicalize_utf8().ok()
 }
 
-/// The shared git folder of a git folder; `None` if that is no git folder.
+/// The shared git folder of a git folder; `None` if it is not a git folder.
 pub fn common_dir_of(git_dir: &Utf8Path) -> Option<Utf8PathBuf> {
     if !is_head(git_dir) {
         return None;
@@ -143,20 +140,21 @@ pub fn common_dir_of(git_dir: &Utf8Path) -> Option<Utf8PathBuf> {
     whole.then_some(common_dir)
 }
 
-/// Whether `HEAD` names a branch or a commit.
+/// Returns true if `HEAD` names a branch or a commit.
 fn is_head(git_dir: &Utf8Path) -> bool {
     let head = git_dir.join("HEAD");
     if let Ok(target) = head.read_link_utf8() {
         return target.as_str().starts_with("refs/");
     }
     let Ok(text) = read_text(&head, LINK_BYTES_MAX) else { return false };
-    let is_hex = |text: &str| {
-        matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
     match text.strip_prefix("ref:") {
         Some(name) => name.trim_start().starts_with("refs/"),
-        None => is_hex(text.trim_end()),
+        None => is_object_id(text.trim_end()),
     }
+}
+
+fn is_object_id(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]

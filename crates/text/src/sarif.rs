@@ -1,11 +1,11 @@
-//! Diagnostics as SARIF 2.1.0, for code-scanning views.
+//! Renders diagnostics as SARIF 2.1.0, for code-scanning views.
 
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::invisible;
 
-/// One run of a tool over many files. `rules` lists every code that the tool may report.
+/// Renders one run of a tool over many files. `rules` lists every code that the tool may report.
 pub fn report<'a>(
     tool_version: &str,
     rules: &[&Code],
@@ -63,7 +63,7 @@ fn message(diagnostic: &Diagnostic) -> String {
     invisible::shown(&message).into_owned()
 }
 
-/// Capitalised, and without a full stop: messages are written for the middle of a line.
+/// Capitalises a text and drops its full stop: messages are written for the middle of a line.
 fn sentence(text: &str) -> String {
     let mut chars = text.trim_end_matches('.').chars();
     match chars.next() {
@@ -80,7 +80,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// A path as a URI reference: everything but unreserved characters and `/` is percent-encoded.
+/// Converts a path to a URI reference: everything but unreserved characters and `/` is percent-encoded.
 fn uri(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.trim_start_matches("./").bytes() {

@@ -1,6 +1,6 @@
-//! Secrets in text: the names that they have, the shapes that tokens have, and the encoded forms of one that is known.
+//! Detects and redacts secrets in text: by name, by the shape of tokens, and in the encoded forms of a known secret.
 //!
-//! Redaction by name and shape cannot know every secret, so nothing relies on it alone.
+//! Redaction by name and shape cannot catch every secret, so nothing relies on it alone.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,10 +11,10 @@ mod encoded;
 
 pub use encoded::EncodedSecret;
 
-/// The text that takes the place of a secret.
+/// The replacement for a secret.
 pub const MARK: &str = "[redacted]";
 
-/// Parts of names that only secrets have, in lower case. `_` and `-` are left out before comparing.
+/// Parts of names that only secrets have, in lower case and without `_` and `-`.
 const NAME_PARTS: &[&str] = &[
     "token",
     "secret",
@@ -28,10 +28,10 @@ const NAME_PARTS: &[&str] = &[
     "signingkey",
 ];
 
-/// Parts of names that environment variables with secrets have besides. In other text they are ordinary words.
+/// Further parts that mark environment variables as secret. In other text these are ordinary words.
 const VARIABLE_PARTS: &[&str] = &["key", "auth", "cookie", "dsn"];
 
-/// Whether the name of an environment variable says that its value is a secret.
+/// Returns true if the name of an environment variable suggests that its value is a secret.
 ///
 /// ```
 /// use repertoire_text::secrets::is_secret_variable;
@@ -44,7 +44,7 @@ pub fn is_secret_variable(name: &str) -> bool {
     NAME_PARTS.iter().chain(VARIABLE_PARTS).any(|part| name.contains(part))
 }
 
-/// Whether the name of a field, a setting or an argument says that its value is a secret.
+/// Returns true if the name of a field, a setting or an argument suggests that its value is a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let name = plain(name);
     NAME_PARTS.iter().any(|part| name.contains(part))
@@ -54,7 +54,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '_' | '-')).collect::<String>().to_ascii_lowercase()
 }
 
-/// Tokens that are known by their shape.
+/// Tokens that are recognised by their shape.
 static SHAPE: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r"(?x)
@@ -71,7 +71,8 @@ static SHAPE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Places where only secrets stand: a header and the password in an address. The part before, the secret, the part after.
+/// Contexts in which only secrets occur: an `Authorization` header, a bearer token and the password in a URL. The named
+/// groups are the text before and after the secret.
 static PLACE: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r#"(?xi)
@@ -81,7 +82,7 @@ static PLACE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// A value after a name. Whether the name is one of a secret is decided in code.
+/// A value after a name. [`named`] decides whether the name is that of a secret.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r#"(?xi)
@@ -94,22 +95,22 @@ fn compiled(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is a constant, and a test compiles it")
 }
 
-/// Removes everything that looks like a secret, by shape, place and name.
+/// Redacts everything that looks like a secret, by shape, context and name.
 pub fn redact(text: &str) -> Cow<'_, str> {
     then(redact_tokens(text, MARK), |text| NAMED.replace_all(text, named))
 }
 
-/// Removes tokens by their shape and place alone, for text in which names of secrets are ordinary words.
+/// Redacts tokens by their shape and context alone, for text in which names of secrets are ordinary words.
 pub fn redact_tokens<'t>(text: &'t str, mark: &str) -> Cow<'t, str> {
     let placed = |found: &Captures<'_>| {
-        let part = |name| found.name(name).map_or("", |part| part.as_str());
+        let part = |name| group_text(found, name);
         format!("{}{}{}{mark}{}", part("header"), part("scheme"), part("user"), part("at"))
     };
     let without_shapes = SHAPE.replace_all(text, regex::NoExpand(mark));
     then(without_shapes, |text| PLACE.replace_all(text, placed))
 }
 
-/// Whether a text has a token, by its shape or place.
+/// Returns true if a text contains a token, by its shape or context.
 pub fn has_token(text: &str) -> bool {
     redact_tokens(text, MARK) != text
 }
@@ -122,25 +123,31 @@ fn then<'t>(text: Cow<'t, str>, change: impl Fn(&str) -> Cow<'_, str>) -> Cow<'t
     changed.map_or(text, Cow::Owned)
 }
 
-/// Whether a text has something that looks like a secret.
+/// Returns true if a text contains anything that looks like a secret.
 pub fn has_secret(text: &str) -> bool {
     redact(text) != text
 }
 
 fn named(found: &Captures<'_>) -> String {
-    let part = |name| found.name(name).map_or("", |part| part.as_str());
-    let (key, is, value) = (part("key"), part("is"), part("value"));
-    match is_secret_name(key) && is_secret_value(is, value) {
-        true => format!("{key}{is}{MARK}"),
-        false => part_of(found).to_owned(),
+    let (key, is) = (group_text(found, "key"), group_text(found, "is"));
+    let value = group_text(found, "value");
+    if is_secret_name(key) && is_secret_value(is, value) {
+        format!("{key}{is}{MARK}")
+    } else {
+        part_of(found).to_owned()
     }
+}
+
+fn group_text<'a>(found: &Captures<'a>, name: &str) -> &'a str {
+    found.name(name).map_or("", |part| part.as_str())
 }
 
 fn part_of<'a>(found: &Captures<'a>) -> &'a str {
     found.get(0).map_or("", |whole| whole.as_str())
 }
 
-/// `token = parse(text)` and `password: String` are code; `password=hunter2` and `token: "abc"` are not.
+/// Tells secrets from code: `token = parse(text)` and `password: String` are code; `password=hunter2` and `token:
+/// "abc"` are not.
 fn is_secret_value(is: &str, value: &str) -> bool {
     let is_quoted = is.ends_with(['"', '\'']);
     let is_tight = !is.contains(char::is_whitespace) && is.starts_with('=');

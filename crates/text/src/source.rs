@@ -1,5 +1,5 @@
-//! Where text came from and where in it something stands. Spans are byte offsets into the whole
-//! file; lines and columns are computed only when somebody wants to read them.
+//! Sources and positions in them. Spans are byte offsets into the whole file; lines and columns are computed only when
+//! they are displayed.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -19,10 +19,9 @@ pub struct Span {
 }
 
 impl Span {
-    /// A span from byte offsets; offsets beyond 4 GiB are clamped, since no file that large is read.
+    /// A span from byte offsets. Offsets beyond 4 GiB are clamped, since no file that large is read.
     pub fn new(start: usize, end: usize) -> Self {
-        let clamp = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
-        Span { start: clamp(start), end: clamp(end.max(start)) }
+        Span { start: clamped(start), end: clamped(end.max(start)) }
     }
 
     /// The span as a range for slicing.
@@ -35,18 +34,21 @@ impl Span {
         (self.end - self.start) as usize
     }
 
-    /// Whether the span covers no byte.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
 
-    /// The text under the span, empty if the span does not fit the text.
+    /// The text under the span; empty if the span does not fit the text.
     pub fn slice(self, text: &str) -> &str {
         text.get(self.range()).unwrap_or("")
     }
 }
 
-/// A place for people: both numbers count from 1, columns count characters.
+fn clamped(offset: usize) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
+}
+
+/// A position for people: both numbers count from 1, columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position {
     /// Line, from 1.
@@ -73,7 +75,7 @@ impl Position {
     }
 }
 
-/// A shared text. Made from a `String` without copying it, and cheap to clone.
+/// A shared text. Created from a `String` without copying, and cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text(Arc<String>);
 
@@ -97,7 +99,7 @@ impl From<&str> for Text {
     }
 }
 
-/// A file's text together with the path that people know it by. Cheap to clone.
+/// A file's text with the path under which it is displayed. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     path: Utf8PathBuf,
@@ -105,17 +107,15 @@ pub struct Source {
 }
 
 impl Source {
-    /// Names a text.
     pub fn new(path: impl Into<Utf8PathBuf>, text: impl Into<Text>) -> Self {
         Source { path: path.into(), text: text.into() }
     }
 
-    /// The path that diagnostics name.
+    /// The path shown in diagnostics.
     pub fn path(&self) -> &Utf8Path {
         &self.path
     }
 
-    /// The whole text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -125,7 +125,7 @@ impl Source {
         self.text.clone()
     }
 
-    /// The same text under another path: for showing a path relative to where the user stands.
+    /// The same text under another path, for example one relative to the user's current folder.
     pub fn renamed(&self, path: impl Into<Utf8PathBuf>) -> Self {
         Source { path: path.into(), text: self.text.clone() }
     }

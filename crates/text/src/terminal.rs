@@ -1,5 +1,5 @@
-//! Diagnostics for people: as rustc prints them, with the source line, and the corrected line where a
-//! fix is known.
+//! Renders diagnostics for terminals, as rustc prints them: with the source line, and the corrected line if a fix is
+//! known.
 
 use std::borrow::Cow;
 
@@ -9,24 +9,22 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Renderer, S
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::invisible;
 
-/// Whether to write escape sequences for colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// Plain text.
     Never,
-    /// ANSI colours.
     Always,
 }
 
-/// Longest line that is shown with its source; minified text is only named by its place.
+/// The maximum length of a line that is shown with its source. For longer ones, as in minified text, only the position
+/// is shown.
 const LINE_BYTES_MAX: usize = 4_000;
 
-/// Lines before and after a finding that the renderer is given; it shows those that it needs.
+/// The number of lines before and after a finding that are passed to the renderer, which shows those that it needs.
 const LINES_AROUND: usize = 4;
-/// The maximum number of lines between the first and the last change of a correction that is shown.
+/// The maximum number of lines between the first and last change of a correction that is shown.
 const PATCHED_LINES_MAX: usize = 2_000;
 
-/// Renders one diagnostic, ending in a line break. Without the text of the file only the place is named.
+/// Renders one diagnostic, ending in a line break. Without the text of the file, only the position is shown.
 pub fn render(diagnostic: &Diagnostic, text: Option<&str>, colour: Colour) -> String {
     let shown = text.and_then(|text| {
         let range = snippet_range(diagnostic, text)?;
@@ -93,13 +91,13 @@ fn corrected_source<'t>(diagnostic: &Diagnostic, text: &'t str) -> Option<Visibl
     (source.text.lines().count() <= PATCHED_LINES_MAX).then_some(source)
 }
 
-/// The lines around a range. The renderer builds a structure for every line that it is given, so that a whole file with
-/// a million lines would cost hundreds of megabytes.
+/// The lines around a range. The renderer builds a structure for every line that it gets, so a whole file with a
+/// million lines would cost hundreds of megabytes.
 struct Window<'t> {
     text: &'t str,
-    /// Where it starts in the whole text.
+    /// The offset in the whole text.
     start: usize,
-    /// The number of its first line.
+    /// The number of the first line.
     line: usize,
 }
 
@@ -120,7 +118,7 @@ impl<'t> Window<'t> {
     }
 }
 
-/// The span to underline, within its first line: the rest of a longer one says no more.
+/// The span to underline, cut at the end of its first line.
 fn snippet_range(diagnostic: &Diagnostic, text: &str) -> Option<std::ops::Range<usize>> {
     let range = diagnostic.span?.range();
     text.get(range.clone())?;
@@ -134,17 +132,17 @@ fn line_bytes(text: &str, offset: usize) -> usize {
     text[offset..].find('\n').map_or(text.len(), |at| offset + at) - start
 }
 
-/// A text for one line of a terminal: invisible characters are shown as `⟨U+202E⟩`, line breaks as `\n`.
+/// Formats a text for one line of a terminal: invisible characters are shown as `⟨U+202E⟩`, line breaks as `\n`.
 pub fn printable(text: &str) -> String {
     invisible::shown_on_one_line(text)
 }
 
-/// Some lines of a source with markers in place of invisible characters, and the offsets that moved.
+/// Lines of a source with markers in place of invisible characters, and the resulting shift of offsets.
 struct VisibleSource<'t> {
     text: Cow<'t, str>,
-    /// Where its first line starts in the whole source.
+    /// The offset of its first line in the whole source.
     start: usize,
-    /// The number of its first line.
+    /// The number of the first line.
     line: usize,
     replaced: Vec<ReplacedCharacter>,
 }

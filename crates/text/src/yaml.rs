@@ -1,8 +1,8 @@
-//! YAML 1.2 as frontmatter needs it: a tree with spans, within limits, and without the parts of the
-//! language that only bombs use (anchors, aliases, tags, several documents).
+//! The subset of YAML 1.2 that frontmatter needs: a tree with spans, within limits, and without anchors, aliases, tags
+//! and multiple documents, which legitimate frontmatter does not use.
 //!
-//! The grammar is `granit-parser`'s, and this is the only file that names it. Every scalar stays text;
-//! what a plain scalar means is asked for with [`Scalar::kind`], so `version: 1.10` never becomes `1.1`.
+//! The grammar is `granit-parser`'s, and this is the only file that names it. Scalars stay text; [`Scalar::kind`]
+//! interprets a plain scalar on demand, so `version: 1.10` never becomes `1.1`.
 
 use std::collections::HashSet;
 
@@ -19,14 +19,14 @@ mod repair;
 pub use emit::{emit, emit_scalar};
 pub use repair::{Repair, Repaired, Unmended, repair};
 
-/// Caps on one YAML text.
+/// Limits on one YAML text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Deepest nesting of lists and mappings.
+    /// The maximum nesting of lists and mappings.
     pub depth_max: usize,
-    /// Most nodes: keys, scalars, lists and mappings together.
+    /// The maximum number of nodes: keys, scalars, lists and mappings together.
     pub nodes_max: usize,
-    /// Most lines that are mended.
+    /// The maximum number of lines that are repaired.
     pub repairs_max: usize,
 }
 
@@ -36,27 +36,25 @@ impl Default for Limits {
     }
 }
 
-/// A value with its place in the file.
+/// A value with its position in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where it stands; for block collections, the place of the first entry.
+    /// The position; for block collections, that of the first entry.
     pub span: Span,
-    /// What it is.
     pub value: Value,
 }
 
-/// The three shapes a value can have.
+/// The shapes of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Text, number, boolean or nothing.
+    /// Text, number, boolean or null.
     Scalar(Scalar),
-    /// A list.
     Sequence(Vec<Node>, Flow),
     /// Keys and values in the order of the file.
     Mapping(Mapping),
 }
 
-/// Whether a collection was written on indented lines or in brackets.
+/// The notation of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Indented lines.
@@ -65,23 +63,20 @@ pub enum Flow {
     Brackets,
 }
 
-/// A scalar, never converted.
+/// A scalar as text, never converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scalar {
-    /// The text after quotes, escapes and folding.
+    /// The text after quotes, escapes and folding are processed.
     pub text: String,
-    /// How it was written.
     pub style: Style,
 }
 
-/// How a scalar was written.
+/// The notation of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Without quotes.
     Plain,
-    /// In single quotes.
     Single,
-    /// In double quotes.
     Double,
     /// After `|`.
     Literal,
@@ -89,14 +84,12 @@ pub enum Style {
     Folded,
 }
 
-/// What a scalar means under YAML 1.2's core schema.
+/// The interpretation of a scalar under YAML 1.2's core schema.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScalarKind<'a> {
     /// Empty, `~` or `null`.
     Null,
-    /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
     Int(i64),
     /// Any other number.
     Float(f64),
@@ -104,42 +97,36 @@ pub enum ScalarKind<'a> {
     Text(&'a str),
 }
 
-/// A mapping in the order of the file; keys are unique.
+/// A mapping in the order of the file. Keys are unique.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapping {
-    /// The entries.
     pub entries: Vec<Entry>,
-    /// How it was written.
     pub flow: Flow,
 }
 
 /// A key and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The key's text.
     pub key: String,
-    /// Where the key stands.
     pub key_span: Span,
-    /// The value.
     pub value: Node,
 }
 
-/// Why a text was refused.
+/// The reason why a text was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// The code of the diagnostic it becomes.
+    /// The code of the resulting diagnostic.
     pub code: &'static Code,
-    /// What is wrong, naming the limit where one was passed.
+    /// A description of the problem, naming the limit if one was exceeded.
     pub message: String,
-    /// Where.
     pub span: Span,
-    /// Whether a repair may help: true for syntax errors and for marks that may be meant as text.
+    /// True if a repair may help: for syntax errors, and for markers that may be meant as text.
     pub repairable: bool,
 }
 
 impl Error {
-    /// Says why no repair helped, where that is for a limit; otherwise the first error says more.
+    /// Adds the reason why a repair failed, if it was a limit. Otherwise the original error is more useful.
     fn explained_by(self, unmended: Unmended) -> Self {
         match unmended {
             Unmended::TooMany { limit } => {
@@ -155,7 +142,7 @@ impl Error {
 }
 
 impl Scalar {
-    /// The meaning of the scalar.
+    /// Interprets the scalar.
     ///
     /// ```
     /// use repertoire_text::yaml::{Scalar, ScalarKind, Style};
@@ -185,7 +172,7 @@ fn number(text: &str) -> Option<ScalarKind<'_>> {
         return None;
     }
     let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
-    // A leading zero is kept as text: `007` and dates are names more often than numbers.
+    // Numbers with a leading zero stay text: `007` and dates are usually names.
     if all_digits && digits.len() > 1 && digits.starts_with('0') {
         return None;
     }
@@ -204,12 +191,12 @@ impl Mapping {
 }
 
 impl Node {
-    /// A node that stands nowhere: for values that were made, not read.
+    /// A node without a position, for values that were created rather than read.
     pub fn made(value: Value) -> Self {
         Node { span: Span::default(), value }
     }
 
-    /// Text that stands nowhere.
+    /// A text node without a position.
     pub fn text(text: impl Into<String>) -> Self {
         Node::made(Value::Scalar(Scalar { text: text.into(), style: Style::Plain }))
     }
@@ -238,12 +225,12 @@ impl Node {
         }
     }
 
-    /// Whether this is an empty or `null` scalar.
+    /// Returns true if this is an empty or `null` scalar.
     pub fn is_null(&self) -> bool {
         matches!(&self.value, Value::Scalar(scalar) if scalar.kind() == ScalarKind::Null)
     }
 
-    /// What people call this shape in a message.
+    /// The name of the value's shape, for messages.
     pub fn shape(&self) -> &'static str {
         match &self.value {
             Value::Scalar(scalar) => match scalar.kind() {
@@ -257,7 +244,8 @@ impl Node {
         }
     }
 
-    /// The tree of a JSON value, in which text stays text: `emit` writes `"12"` with its quotes, and lines as a block.
+    /// Builds a tree from a JSON value. Text stays text: `emit` writes `"12"` with its quotes, and several lines as a
+    /// block.
     ///
     /// ```
     /// use repertoire_text::yaml::{Node, emit};
@@ -278,20 +266,17 @@ impl Node {
                 Value::Sequence(items.iter().map(Node::from_json).collect(), Flow::Block)
             }
             Json::Object(fields) => {
-                let entry = |(key, value): (&String, &Json)| Entry {
+                let entries = fields.iter().map(|(key, value)| Entry {
                     key: key.clone(),
                     key_span: Span::default(),
                     value: Node::from_json(value),
-                };
-                Value::Mapping(Mapping {
-                    entries: fields.iter().map(entry).collect(),
-                    flow: Flow::Block,
-                })
+                });
+                Value::Mapping(Mapping { entries: entries.collect(), flow: Flow::Block })
             }
         })
     }
 
-    /// The value as JSON, keys in the order of the file.
+    /// Converts the value to JSON, with keys in the order of the file.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
             Value::Scalar(scalar) => match scalar.kind() {
@@ -312,8 +297,8 @@ impl Node {
     }
 }
 
-/// Parses, and mends what real files get wrong (see [`repair()`]). `fields` are the names that belong at
-/// the left margin; a field found elsewhere may be moved there.
+/// Parses YAML, and repairs common mistakes (see [`repair()`]). `fields` are the names that belong at the left margin;
+/// such a field found elsewhere may be moved there.
 pub fn parse_or_repair(
     text: &str,
     span: Span,
@@ -329,7 +314,7 @@ pub fn parse_or_repair(
     }
 }
 
-/// Parses the YAML under `span` of `text`; spans in the result are offsets into the whole text.
+/// Parses the YAML under `span` of `text`. Spans in the result are offsets into the whole text.
 ///
 /// An empty text is a null scalar. The work is bounded by `limits` and by the length of the span.
 pub fn parse(text: &str, span: Span, limits: &Limits) -> Result<Node, Error> {
@@ -342,7 +327,7 @@ pub fn parse(text: &str, span: Span, limits: &Limits) -> Result<Node, Error> {
 
 fn parse_by_grammar(yaml: &str, span: Span, limits: &Limits) -> Result<Node, Error> {
     refuse_control_characters(yaml, span.start as usize)?;
-    // The grammar's own guard only has to be wider than ours, so that ours gives the message.
+    // Make the grammar's own limit wider than ours, so that ours produces the message.
     let guard = limits.depth_max.saturating_add(8);
     let options = granit_parser::options! {
         disallow_directives: true,
@@ -398,10 +383,11 @@ impl<'a> Reader<'a> {
     }
 
     fn span(&self, span: &granit_parser::Span) -> Span {
-        let offset = |marker: &granit_parser::Marker| {
-            self.base + marker.byte_offset().unwrap_or(self.end).min(self.end)
-        };
-        Span::new(offset(&span.start), offset(&span.end))
+        Span::new(self.offset(&span.start), self.offset(&span.end))
+    }
+
+    fn offset(&self, marker: &granit_parser::Marker) -> usize {
+        self.base + marker.byte_offset().unwrap_or(self.end).min(self.end)
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Error> {
@@ -480,8 +466,8 @@ impl<'a> Reader<'a> {
         Err(refusal(&codes::YAML_SYNTAX, "this mapping does not end", span))
     }
 
-    /// The quote that is most likely the one left open: the last that starts a value before the place
-    /// where the grammar gave up.
+    /// The quote that was most likely left open: the last one that starts a value before the position where the grammar
+    /// gave up.
     fn opening_quote(&self, offset: usize) -> Span {
         let before = &self.yaml[..(offset - self.base).min(self.yaml.len())];
         let starts = [": \"", ": '", "- \"", "- '"];
@@ -523,7 +509,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Which keys a mapping has had. Nearly all mappings are small, and then looking beats hashing.
+/// The keys that a mapping has had. Nearly all mappings are small, and then a linear search beats hashing.
 #[derive(Default)]
 struct Keys(HashSet<String>);
 
@@ -541,7 +527,7 @@ impl Keys {
     }
 }
 
-/// Our words for the grammar errors that real files have; the parser's own for the rest.
+/// Describes grammar errors that occur in real files; for others, uses the parser's own message.
 fn explain(kind: &Grammar) -> String {
     let words = match kind {
         Grammar::MappingValueNotAllowed | Grammar::InvalidColonPlacement => {
@@ -593,7 +579,7 @@ fn refuse_properties(
     })
 }
 
-/// Everything that YAML calls not printable, but for surrogates, which no text has.
+/// Returns true for all characters that YAML calls non-printable, except surrogates, which text cannot contain.
 fn is_forbidden(c: char) -> bool {
     let written = matches!(c, '\t' | '\n' | '\r' | '\u{85}');
     (c.is_control() && !written) || matches!(c, '\u{fffe}' | '\u{ffff}')
@@ -639,7 +625,7 @@ fn flow_of(style: StructureStyle) -> Flow {
     }
 }
 
-/// A text that is short enough for a message.
+/// Shortens a text for a message.
 pub fn shorten(text: &str) -> String {
     const CHARS_MAX: usize = 60;
     if text.chars().count() <= CHARS_MAX {

@@ -1,4 +1,4 @@
-//! Methods that others use, built from their published parameters, to be measured on the same queries.
+//! Baseline methods, built from their published parameters, to be measured on the same queries.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,9 +6,9 @@ use repertoire_select::words::{Language, each_word};
 
 use super::{Item, fields};
 
-/// Something that orders items.
+/// A method that ranks items.
 pub(super) trait Ranker {
-    /// The places of the best items.
+    /// The indexes of the best items.
     fn rank(&self, text: &str, limit: usize) -> Vec<usize>;
 }
 
@@ -20,15 +20,11 @@ pub(super) struct Fielded<'a> {
     pub(super) body: &'a str,
 }
 
-/// Every method, with its name.
+/// All baselines, with their names.
 pub(super) fn all(items: &[Item]) -> Vec<(&'static str, Box<dyn Ranker>)> {
     let items: Vec<Fielded<'_>> = items.iter().map(fields).collect();
-    let of = |item: &Fielded<'_>, weights: &[(usize, f64)]| -> Vec<(String, f64)> {
-        let all = [item.name, item.first_sentence, item.description, item.body];
-        weights.iter().map(|(field, weight)| (all[*field].to_owned(), *weight)).collect()
-    };
     let bm25 = |weights: &[(usize, f64)], k1: f64, is_stemmed: bool| -> Box<dyn Ranker> {
-        let documents = items.iter().map(|item| of(item, weights));
+        let documents = items.iter().map(|item| weighted_fields(item, weights));
         Box::new(Bm25::new(documents.collect(), k1, is_stemmed))
     };
     vec![
@@ -37,6 +33,11 @@ pub(super) fn all(items: &[Item]) -> Vec<(&'static str, Box<dyn Ranker>)> {
         ("fielded BM25 of codex (8/4/1)", bm25(&[(0, 8.0), (1, 4.0), (2, 1.0)], 1.2, false)),
         ("fielded BM25 with body, stemmed", bm25(&[(0, 3.0), (2, 1.5), (3, 0.5)], 1.2, true)),
     ]
+}
+
+fn weighted_fields(item: &Fielded<'_>, weights: &[(usize, f64)]) -> Vec<(String, f64)> {
+    let all = [item.name, item.first_sentence, item.description, item.body];
+    weights.iter().map(|(field, weight)| (all[*field].to_owned(), *weight)).collect()
 }
 
 fn words(text: &str, is_stemmed: bool) -> Vec<String> {
@@ -57,20 +58,21 @@ fn best(scores: Vec<f64>, limit: usize) -> Vec<usize> {
     places
 }
 
-/// The share of an item's words that the text has.
+/// Scores an item by the share of its words that occur in the text.
 struct Share {
     words: Vec<BTreeSet<String>>,
 }
 
 impl Share {
     fn new(items: &[Fielded<'_>]) -> Self {
-        let words = |item: &Fielded<'_>| {
-            let mut all = words(item.name, false);
-            all.extend(words(item.description, false));
-            all.into_iter().collect()
-        };
-        Share { words: items.iter().map(words).collect() }
+        Share { words: items.iter().map(item_words).collect() }
     }
+}
+
+fn item_words(item: &Fielded<'_>) -> BTreeSet<String> {
+    let mut all = words(item.name, false);
+    all.extend(words(item.description, false));
+    all.into_iter().collect()
 }
 
 impl Ranker for Share {
@@ -88,13 +90,13 @@ struct Bm25 {
     k1: f64,
     is_stemmed: bool,
     count: usize,
-    /// For each word, the items that have it with their normalised frequency.
+    /// For each word, the items that contain it, with their normalised frequency.
     lists: HashMap<String, Vec<(usize, f64)>>,
 }
 
 impl Bm25 {
     const B: f64 = 0.75;
-    /// The most words of a text that are looked at, as codex has it.
+    /// The maximum number of words of a text that are used, as in codex.
     const WORDS_MAX: usize = 64;
 
     fn new(documents: Vec<Vec<(String, f64)>>, k1: f64, is_stemmed: bool) -> Self {

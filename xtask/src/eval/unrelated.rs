@@ -1,6 +1,6 @@
-//! Sentences that have nothing to do with any catalog of skills, by template.
+//! Sentences that are unrelated to any catalog of skills, built from templates.
 
-/// Templates with one gap, and what goes into it.
+/// Templates with one gap, and its fillings.
 const KINDS: &[(&str, &[&str])] = &[
     ("what's for {}?", &["lunch", "dinner", "breakfast tomorrow", "dessert"]),
     ("good morning, how are you {}?", &["today", "this fine day", "my friend", "after the party"]),
@@ -65,10 +65,11 @@ const KINDS: &[(&str, &[&str])] = &[
     ("how many people live in {}?", &["Iceland", "Tokyo", "Patagonia", "Malta"]),
 ];
 
-/// Every template with every filling.
+/// All templates with all fillings.
 pub(super) fn sentences() -> Vec<String> {
-    let fill = |(template, words): &(&str, &[&str])| -> Vec<String> {
-        words.iter().map(|word| template.replace("{}", word)).collect()
-    };
-    KINDS.iter().flat_map(fill).collect()
+    KINDS.iter().flat_map(|(template, words)| filled(template, words)).collect()
+}
+
+fn filled(template: &str, words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| template.replace("{}", word)).collect()
 }

@@ -1,7 +1,9 @@
-//! Any agent that speaks the Agent Client Protocol: JSON-RPC 2.0 over its standard input and output, a message a line.
+//! A backend for any agent that speaks the Agent Client Protocol: JSON-RPC 2.0 over stdin and
+//! stdout, one message per line.
 //!
-//! The client offers nothing but answers to permission requests: the agent's own tools read and write files. It is a
-//! pure state machine ([`Client`]), so that the same supervision as of every other process keeps the time.
+//! The client offers no capabilities except answering permission requests: the agent reads and
+//! writes files with its own tools. The client is a pure state machine ([`Client`]), so timeouts
+//! are enforced by the same supervision as for every other process.
 
 use std::time::Duration;
 
@@ -20,7 +22,7 @@ mod client;
 
 use client::Client;
 
-/// Any agent that speaks the Agent Client Protocol.
+/// A backend for any agent that speaks the Agent Client Protocol.
 #[derive(Clone, Debug)]
 pub struct AcpBackend {
     program: String,
@@ -29,12 +31,12 @@ pub struct AcpBackend {
 }
 
 impl AcpBackend {
-    /// A program with the arguments that make it speak the protocol.
+    /// Creates a backend from a program and the arguments that make it speak the protocol.
     pub fn new(program: &str, args: Vec<String>) -> Self {
         AcpBackend { program: program.to_owned(), args, grace: ACP_GRACE }
     }
 
-    /// How long it has to end by itself after its result.
+    /// Sets how long the process may take to exit after its result.
     #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -44,7 +46,7 @@ impl AcpBackend {
     async fn execute(&self, job: &Job, events: &Events) -> Finished {
         let (say, said) = mpsc::channel(REPLIES_WAITING_MAX);
         let mut client = Client::new(job);
-        // There is room: the channel is new.
+        // A new channel has room, so this send cannot fail.
         let _ = say.try_send(client.begin());
         let mut say = Some(say);
         let mut watch = Stopwatch::default();
@@ -61,7 +63,7 @@ impl AcpBackend {
             if !client.is_finished() {
                 return Flow::Continue;
             }
-            // Closing its input asks the agent to end.
+            // Closing stdin asks the agent to exit.
             say = None;
             Flow::Finished
         })

@@ -1,19 +1,20 @@
-//! Recognises that a provider's allowance is used up, and when it is filled again, from the words of an error.
+//! Detects exhausted usage limits, and when they reset, from error messages.
 //!
-//! Only errors are read this way, never answers: a model that writes about rate limits is not at one.
+//! Only errors are examined, never answers: a model may write about rate limits without hitting
+//! one.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// An allowance that is used up.
+/// An exhausted usage limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UsedUp {
-    /// When it is filled again, in milliseconds since 1970, if the words say so.
+    /// The reset time in milliseconds since 1970, if the message contains it.
     pub(crate) resets_at_ms: Option<u64>,
 }
 
-/// Reads the words of an error. `now_ms` is for words like "in 5 minutes".
+/// Parses an error message. `now_ms` is the base for relative times such as "in 5 minutes".
 pub(crate) fn used_up(error: &str, now_ms: u64) -> Option<UsedUp> {
     if !SIGNS.is_match(error) {
         return None;
@@ -23,7 +24,8 @@ pub(crate) fn used_up(error: &str, now_ms: u64) -> Option<UsedUp> {
     Some(UsedUp { resets_at_ms })
 }
 
-/// A point in time as providers write it, in seconds or milliseconds.
+/// Converts a provider's timestamp, in seconds or milliseconds, to milliseconds; `None` if it is
+/// implausible.
 pub(crate) fn instant_ms(number: u64) -> Option<u64> {
     match number {
         1_000_000_000..=99_999_999_999 => Some(number * 1000),

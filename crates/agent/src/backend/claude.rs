@@ -1,7 +1,7 @@
 //! Claude Code: `claude -p --output-format stream-json`.
 //!
-//! The prompt goes by standard input, so its length and its first character do not matter. None of the user's or
-//! the project's settings are read: hooks and permissions come from the job alone.
+//! The prompt is passed on stdin, so neither its length nor a leading dash matters. User and
+//! project settings are not read: hooks and permissions come from the job alone.
 
 use camino::Utf8Path;
 use repertoire_model::Service;
@@ -16,7 +16,6 @@ use crate::event::{EventKind, Status};
 use crate::permission::tool_name;
 use repertoire_sandbox::process::{Ended, TerminationRequest};
 
-/// Claude Code.
 pub(crate) const CLI: Cli = Cli {
     name: "claude",
     program: "claude",
@@ -46,8 +45,8 @@ const WORKING: &[&str] = &[
     "WebSearch",
 ];
 
-/// The tools that are denied by name where an effect is removed. They are not offered then either; a deny rule also holds
-/// in every permission mode and for sub-agents.
+/// Tools to deny by name when an effect is removed. They are not offered then either, but a deny
+/// rule also applies in every permission mode and to sub-agents.
 fn denied_for(effect: Effect) -> &'static [&'static str] {
     match effect {
         Effect::ChangeFiles => &["Edit", "Write", "NotebookEdit"],
@@ -57,7 +56,8 @@ fn denied_for(effect: Effect) -> &'static [&'static str] {
     }
 }
 
-/// Where keys lie that no work needs: what processes were started with, and what checkouts keep.
+/// Locations of secrets that no task needs: process environments, and credentials in checkouts and
+/// the home folder.
 const NEVER_READ: &[&str] = &[
     "Read(//proc/**)",
     "Read(//**/.git/config)",
@@ -96,6 +96,7 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     if let Some(turns) = job.max_iterations {
         asked.args(["--max-turns", &turns.to_string()]);
     }
+    // Always passed: without it, Claude Code adds the MCP servers of the user's configuration.
     asked.args(["--strict-mcp-config"]);
     if let Some(servers) = servers_of(job) {
         let config = serde_json::json!({ "mcpServers": servers }).to_string();
@@ -131,8 +132,9 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     asked
 }
 
-/// The list of tools for Claude Code, if its tools are limited. `git`, `github` and `run_tests` have no counterpart of the
-/// same reach: they come with a free `Bash`, or not at all.
+/// Returns the tools to offer, or `None` if they are not limited. `git`, `github` and `run_tests`
+/// have no counterpart of the same scope: they require an unrestricted `Bash`, or are not
+/// available.
 fn its_tools(told: &Told) -> Option<Vec<&'static str>> {
     let tools = told.tools.as_ref()?;
     let mut names: Vec<&str> = tools.iter().flat_map(|tool| its_names(tool)).copied().collect();
@@ -141,7 +143,7 @@ fn its_tools(told: &Told) -> Option<Vec<&'static str>> {
     Some(names)
 }
 
-/// Claude Code's names for a tool of ours.
+/// Maps one of our tools to Claude Code's tools.
 fn its_names(tool: &str) -> &'static [&'static str] {
     match tool {
         "bash" => &["Bash"],
@@ -158,7 +160,7 @@ fn its_names(tool: &str) -> &'static [&'static str] {
     }
 }
 
-/// A rule of ours as Claude Code writes it.
+/// Converts one of our permission rules to Claude Code's syntax.
 fn its_rule(rule: &str) -> String {
     let (name, rest) = rule.split_at(rule.find('(').unwrap_or(rule.len()));
     let tool = tool_name(name);
@@ -173,12 +175,14 @@ fn its_rule(rule: &str) -> String {
     }
 }
 
-/// The servers that it gets. No server says which of its tools only read, so a run that may only read gets none.
+/// Returns the MCP servers to offer. Servers don't declare which of their tools are read-only, so a
+/// read-only run gets none.
 fn servers_of(job: &Job) -> Option<&Value> {
     job.mcp_servers.as_ref().filter(|_| job.freedom != Freedom::ReadOnly)
 }
 
-/// The tools that may be called without asking: those of the CLI that are left, and all of the servers that we offer.
+/// Lists the tools that may be called without asking: the permitted ones of `tools`, and all tools
+/// of the offered servers.
 fn allowed(tools: &[&str], job: &Job) -> String {
     let left = its_tools(&job.told);
     let is_left = |tool: &&&str| left.as_ref().is_none_or(|left| left.contains(tool));
@@ -189,7 +193,7 @@ fn allowed(tools: &[&str], job: &Job) -> String {
     names.join(",")
 }
 
-/// Reads the stream.
+/// Parses Claude Code's stream-json output.
 #[derive(Debug)]
 pub(crate) struct Stream {
     tally: Tally,
@@ -205,7 +209,6 @@ struct Failure {
 }
 
 impl Stream {
-    /// Nothing was read yet.
     pub(crate) fn new() -> Self {
         Stream { tally: Tally::new(CLI.name), message: String::new(), failure: None }
     }
@@ -310,12 +313,13 @@ impl Stream {
 
     fn denials(&mut self, event: &Map<String, Value>) -> Vec<EventKind> {
         let denials = entries(event, "permission_denials");
-        let denied = |denial: &Value| {
-            let subject = tally::subject(denial.get("tool_input").unwrap_or(&Value::Null));
-            let tool = str_of(denial, "tool_name");
-            self.tally.deny(tool, subject, "Claude Code's permission rules")
-        };
-        denials.iter().map(denied).collect()
+        denials.iter().map(|denial| self.on_denial(denial)).collect()
+    }
+
+    fn on_denial(&mut self, denial: &Value) -> EventKind {
+        let subject = tally::subject(denial.get("tool_input").unwrap_or(&Value::Null));
+        let tool = str_of(denial, "tool_name");
+        self.tally.deny(tool, subject, "Claude Code's permission rules")
     }
 }
 
@@ -356,7 +360,8 @@ impl Parser for Stream {
     }
 }
 
-/// Why a result is none. The subtype may say success when the flag says that it failed.
+/// Returns the failure that a result reports. `subtype` may be "success" even when `is_error` is
+/// set.
 fn failure_of(event: &Map<String, Value>, words: &str) -> Option<Failure> {
     let subtype = field(event, "subtype");
     let is_error = event.get("is_error").and_then(Value::as_bool).unwrap_or(false);
@@ -376,7 +381,7 @@ fn failure_of(event: &Map<String, Value>, words: &str) -> Option<Failure> {
     Some(Failure { status, words, allowance: number(event, "api_error_status") == 429 })
 }
 
-/// What all models of the run used; the total of the main one if they are not listed.
+/// Sums the usage of all models; falls back to the main model's total if they are not listed.
 fn usage_of(event: &Map<String, Value>) -> repertoire_model::Usage {
     let mut usage = repertoire_model::Usage::default();
     let models = event.get("modelUsage").and_then(Value::as_object);
@@ -404,7 +409,7 @@ fn retry_reason(event: &Map<String, Value>) -> String {
     }
 }
 
-/// The words of a tool's answer, which is a text or a list of parts.
+/// The text of a tool result, which is a string or a list of parts.
 fn words_of(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),

@@ -1,8 +1,9 @@
-//! What the agent CLIs have in common: they are asked by a command line, answer with a line of JSON per event, and
-//! are supervised while they do.
+//! Code shared by the agent CLIs: each is started with a command line, prints one line of JSON per
+//! event, and is supervised while it runs.
 //!
-//! A CLI is two pure functions, [`Cli::ask`] and a [`Parser`], each tested by itself. What is here starts the
-//! process, keeps the time, and judges the end: a result, the error flag in it, and the exit code must agree.
+//! A CLI is defined by two pure parts, [`Cli::ask`] and a [`Parser`], each tested by itself. This
+//! module starts the process, enforces timeouts, and determines the outcome: the result, its error
+//! flag and the exit code must agree.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,55 +21,50 @@ use repertoire_text::clock::{Clock, SystemClock};
 use crate::event::{EventKind, Events, Status};
 use repertoire_sandbox::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin, Termination, TerminationRequest};
 
-/// One agent CLI.
+/// The definition of an agent CLI.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cli {
-    /// The word that users choose it by.
+    /// The name by which users select the backend.
     pub(crate) name: &'static str,
-    /// The program, as it is found on PATH.
+    /// The program to look up on PATH.
     pub(crate) program: &'static str,
-    /// What it can be held to.
     pub(crate) holds: Holds,
-    /// Whether it has no option for a JSON Schema.
+    /// True if the CLI has no option for a JSON Schema.
     pub(crate) wants_forms: bool,
-    /// How it is asked; the folder is for files that only it shall read.
+    /// Builds the invocation. The path is a private folder for the CLI's files.
     pub(crate) ask: fn(&Job, &[String], &Utf8Path) -> Asked,
-    /// What reads its answers.
+    /// Creates a parser for the CLI's output.
     pub(crate) parser: fn() -> Box<dyn Parser>,
 }
 
-/// How a CLI is asked.
+/// The invocation of a CLI.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// The arguments.
     pub(crate) args: Vec<String>,
-    /// What is set beside the job's environment.
+    /// Variables to set in addition to the job's environment.
     pub(crate) environment: Vec<(String, String)>,
-    /// What it reads.
     pub(crate) stdin: Stdin,
-    /// Files to write before.
+    /// Files to write before the start.
     pub(crate) files: Vec<(Utf8PathBuf, String)>,
-    /// The signals that ask it to end.
+    /// The signals that ask the process to terminate.
     pub(crate) request: TerminationRequest,
 }
 
 impl Asked {
-    /// Asked with a prompt on standard input.
+    /// Creates an invocation with the prompt on stdin.
     pub(crate) fn with_prompt(prompt: String) -> Self {
         Asked { stdin: Stdin::Text(prompt), ..Asked::default() }
     }
 
-    /// Adds arguments.
     pub(crate) fn args<'a>(&mut self, args: impl IntoIterator<Item = &'a str>) {
         self.args.extend(args.into_iter().map(str::to_owned));
     }
 
-    /// Sets a variable.
     pub(crate) fn env(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Adds a file, and tells its path as an argument.
+    /// Adds a file, and returns its path as an argument.
     pub(crate) fn file(&mut self, path: Utf8PathBuf, content: String) -> String {
         let argument = path.to_string();
         self.files.push((path, content));
@@ -76,22 +72,21 @@ impl Asked {
     }
 }
 
-/// Reads a CLI's stream. It has no clock and no input but lines, and no line makes it panic.
+/// Parses a CLI's output. Has no clock and no input but lines; must not panic on any line.
 pub(crate) trait Parser: Send {
-    /// Reads a line.
     fn line(&mut self, line: &[u8]) -> Vec<EventKind>;
 
-    /// Whether the stream has said all there is to say.
+    /// Returns true once the final event was read.
     fn is_finished(&self) -> bool;
 
-    /// Lines that were not understood.
+    /// The number of lines that could not be parsed.
     fn garbage(&self) -> u64;
 
-    /// Judges the whole.
+    /// Returns the result of the task.
     fn finish(self: Box<Self>, ended: &Ended, now_ms: u64) -> Finished;
 }
 
-/// A backend that is an agent CLI.
+/// A backend that runs an agent CLI.
 pub struct CliBackend {
     cli: Cli,
     program: String,
@@ -120,7 +115,7 @@ impl CliBackend {
         }
     }
 
-    /// How long it has to end by itself after its result.
+    /// Sets how long the process may take to exit after its result.
     #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -200,7 +195,7 @@ impl Backend for CliBackend {
     }
 }
 
-/// A task that did not begin.
+/// The result of a task that could not be started.
 pub(crate) fn failed(error: String) -> Finished {
     Finished {
         status: Status::Failed,
@@ -216,14 +211,14 @@ pub(crate) fn failed(error: String) -> Finished {
     }
 }
 
-/// The same end, whose error begins with the program's name.
+/// Prefixes the error, if any, with the program's name.
 pub(crate) fn named(mut finished: Finished, program: &str) -> Finished {
     let name = Utf8Path::new(program).file_name().unwrap_or(program);
     finished.error = finished.error.map(|error| format!("{name}: {error}"));
     finished
 }
 
-/// Says that lines were not understood.
+/// Emits a warning if lines could not be parsed.
 pub(crate) fn tell_garbage(name: &str, lines: u64, events: &Events) {
     if lines > 0 {
         events.emit(EventKind::Warning {
@@ -234,14 +229,14 @@ pub(crate) fn tell_garbage(name: &str, lines: u64, events: &Events) {
     }
 }
 
-/// How long calls take, for streams that do not say.
+/// Measures the duration of tool calls for streams that don't report it.
 #[derive(Debug, Default)]
 pub(crate) struct Stopwatch {
     begun: BTreeMap<String, Instant>,
 }
 
 impl Stopwatch {
-    /// Notes the start of a call, and puts the duration into its result.
+    /// Records the start of a call, and fills in the duration of its result.
     pub(crate) fn timed(&mut self, mut kind: EventKind) -> EventKind {
         match &mut kind {
             EventKind::ToolCall { id, .. } if self.begun.len() < OPEN_CALLS_MAX => {
@@ -260,10 +255,9 @@ impl Stopwatch {
     }
 }
 
-/// A folder for files that only the CLI shall read; it goes with this value.
+/// A temporary folder for files that only the CLI should read; deleted on drop.
 #[derive(Debug)]
 pub(crate) struct Private {
-    /// Its path.
     pub(crate) path: Utf8PathBuf,
     _dir: tempfile::TempDir,
 }

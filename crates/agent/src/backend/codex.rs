@@ -1,7 +1,7 @@
 //! Codex: `codex exec --json`.
 //!
-//! The prompt goes by standard input, which is then closed: with an open one, `codex exec` waits for ever. Its own
-//! sandbox is what holds it, chosen by the job's freedom.
+//! The prompt is passed on stdin, which is then closed: with an open stdin, `codex exec` waits
+//! forever. The job's freedom selects Codex's own sandbox, which enforces the limits.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_model::Service;
@@ -17,7 +17,6 @@ use crate::effect::{Effect, EffectSet};
 use crate::event::{EventKind, Status};
 use repertoire_sandbox::process::Ended;
 
-/// Codex.
 pub(crate) const CLI: Cli = Cli {
     name: "codex",
     program: "codex",
@@ -62,7 +61,8 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     asked
 }
 
-/// The sandbox of its commands: the one of the job's freedom, or a stricter one where an effect is removed.
+/// Selects the sandbox for commands: the one of the job's freedom, or a stricter one if an effect
+/// is removed.
 fn sandbox_of(job: &Job) -> &'static str {
     let effects = job.told.effects;
     match job.freedom {
@@ -75,8 +75,9 @@ fn sandbox_of(job: &Job) -> &'static str {
     }
 }
 
-/// Removes effects beyond the sandbox of commands. The user's configuration may name MCP servers, which run outside of the
-/// sandbox and cannot be removed one by one, so a limited run does not read it.
+/// Removes effects that the command sandbox does not cover. The user's configuration may define MCP
+/// servers, which run outside of the sandbox and cannot be disabled individually, so a limited run
+/// does not read it.
 fn limit(job: &Job, asked: &mut Asked) {
     let effects = job.told.effects;
     if !EffectSet::UNKNOWN_TOOL.without(effects).is_empty() {
@@ -94,7 +95,7 @@ fn limit(job: &Job, asked: &mut Asked) {
     }
 }
 
-/// The settings of the user's configuration that say which model answers. They hold in limited runs too.
+/// User settings that determine the model. They also apply to limited runs.
 const MODEL_SETTINGS: &[&str] = &[
     "model",
     "model_provider",
@@ -105,24 +106,27 @@ const MODEL_SETTINGS: &[&str] = &[
     "cli_auth_credentials_store",
 ];
 
-/// The model settings of the user's `config.toml`; none if it is missing or damaged.
+/// Reads the model settings from the user's `config.toml`; empty if the file is missing or invalid.
 fn user_model_settings(environment: &[(String, String)]) -> Vec<(String, Value)> {
-    let value = |name: &str| {
-        environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    };
-    let home = value("CODEX_HOME").map(Utf8PathBuf::from);
-    let home = home.or_else(|| Some(Utf8Path::new(value("HOME")?).join(".codex")));
+    let home = environment_variable(environment, "CODEX_HOME").map(Utf8PathBuf::from);
+    let home = home
+        .or_else(|| Some(Utf8Path::new(environment_variable(environment, "HOME")?).join(".codex")));
     let Some(file) = home.map(|home| home.join("config.toml")) else { return Vec::new() };
     let text = repertoire_text::fs::read_text(&file, CLI_CONFIG_BYTES_MAX).unwrap_or_default();
     let table: toml::Table = text.parse().unwrap_or_default();
-    let setting = |key: &&str| {
-        let value = serde_json::to_value(table.get(*key)?).ok()?;
-        Some(((*key).to_owned(), value))
-    };
-    MODEL_SETTINGS.iter().filter_map(setting).collect()
+    MODEL_SETTINGS.iter().filter_map(|key| model_setting(&table, key)).collect()
 }
 
-/// JSON as a value of TOML on one line. What TOML has no word for is left out.
+fn environment_variable<'a>(environment: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+fn model_setting(table: &toml::Table, key: &str) -> Option<(String, Value)> {
+    let value = serde_json::to_value(table.get(key)?).ok()?;
+    Some((key.to_owned(), value))
+}
+
+/// Converts JSON to a single-line TOML value. Null fields are left out, since TOML has no null.
 fn toml_value(value: &Value) -> String {
     match value {
         Value::Null => "\"\"".to_owned(),
@@ -142,7 +146,7 @@ fn toml_value(value: &Value) -> String {
     }
 }
 
-/// A text of TOML on one line.
+/// Quotes a string for TOML, on a single line.
 fn toml_text(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -161,7 +165,7 @@ fn toml_text(text: &str) -> String {
     quoted
 }
 
-/// Reads the stream.
+/// Parses the output of `codex exec --json`.
 #[derive(Debug)]
 pub(crate) struct Stream {
     tally: Tally,
@@ -170,7 +174,6 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Nothing was read yet.
     pub(crate) fn new() -> Self {
         Stream { tally: Tally::new(CLI.name), failure: None, complaint: None }
     }
@@ -199,7 +202,8 @@ impl Stream {
         }
     }
 
-    /// A call at its start, or its result. Some items are told at their end only: then both are told.
+    /// Returns the event for the start or the result of a call; both for items that are reported
+    /// only when they complete.
     fn tool(
         &mut self,
         id: &str,
@@ -303,7 +307,7 @@ impl Parser for Stream {
     }
 }
 
-/// The number of a reconnection, and why.
+/// Parses the attempt and the reason from a "Reconnecting..." message.
 fn reconnection(words: &str) -> Option<(u32, &str)> {
     let rest = words.strip_prefix("Reconnecting... ")?;
     let (attempt, rest) = rest.split_once('/')?;
@@ -311,7 +315,7 @@ fn reconnection(words: &str) -> Option<(u32, &str)> {
     Some((attempt.parse().ok()?, reason))
 }
 
-/// What an item says of its call.
+/// Returns the fields of an item that describe its call.
 fn arguments_of(item: &Value) -> Value {
     const TOLD: &[&str] = &["command", "query", "arguments", "changes"];
     let told = TOLD.iter().filter_map(|key| Some(((*key).to_owned(), item.get(key)?.clone())));

@@ -1,5 +1,5 @@
-//! Any program: the prompt on its standard input, or as `{prompt}` among its arguments; its standard output is the
-//! answer. `REPERTOIRE_*` tells it the rest of the task.
+//! A backend for any program: the prompt is passed on stdin, or as `{prompt}` in the arguments, and
+//! stdout is the answer. `REPERTOIRE_*` variables describe the rest of the task.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use repertoire_sandbox::process::{self, Flow, ProcessLimits, Spawn, Stdin, Termi
 
 const PLACE: &str = "{prompt}";
 
-/// Any program.
+/// A backend for any program.
 #[derive(Clone, Debug)]
 pub struct CommandBackend {
     program: String,
@@ -25,12 +25,11 @@ pub struct CommandBackend {
 }
 
 impl CommandBackend {
-    /// A program with its arguments.
     pub fn new(program: &str, args: Vec<String>) -> Self {
         CommandBackend { program: program.to_owned(), args, grace: GRACE }
     }
 
-    /// How long it has to end after it was asked to.
+    /// Sets how long the process may take to exit after it was asked to terminate.
     #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -98,7 +97,8 @@ impl CommandBackend {
     }
 }
 
-/// The job's environment, and the rest of the task. A value that is too long for a variable is left out.
+/// The job's environment plus `REPERTOIRE_*` variables. Values that are too long for a variable are
+/// left out.
 fn environment(job: &Job) -> Vec<(String, String)> {
     let freedom = match job.freedom {
         Freedom::ReadOnly => "read-only",

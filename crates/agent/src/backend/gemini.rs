@@ -1,7 +1,8 @@
 //! Gemini CLI: `gemini --output-format stream-json`.
 //!
-//! The prompt goes by standard input. It has no place for the operator's words beside its own, so they stand at the
-//! start of the prompt; MCP servers go by a settings file of highest rank that exists for this run only.
+//! The prompt is passed on stdin. Gemini CLI has no option for an additional system prompt, so ours
+//! goes at the start of the prompt; MCP servers are passed in a settings file of the highest
+//! precedence that exists for this run only.
 
 use camino::Utf8Path;
 use serde_json::{Map, Value, json};
@@ -15,7 +16,6 @@ use crate::effect::Effect;
 use crate::event::{EventKind, Status};
 use repertoire_sandbox::process::Ended;
 
-/// Gemini CLI.
 pub(crate) const CLI: Cli = Cli {
     name: "gemini",
     program: "gemini",
@@ -41,7 +41,7 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
         Freedom::Workspace | Freedom::Full if !changes_files => {
             asked.args(["--approval-mode", "plan"]);
         }
-        // Without the second option, a headless run is not offered the shell at all.
+        // Without `--allowed-tools`, a headless run is not offered the shell at all.
         Freedom::Workspace if job.told.has("bash") => {
             asked.args(["--approval-mode", "auto_edit", "--allowed-tools", "run_shell_command"]);
         }
@@ -66,23 +66,26 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     asked
 }
 
-/// The name of a server that does not exist: an empty list of allowed servers would allow all of them.
+/// The name of a server that does not exist: an empty list of allowed servers would allow all of
+/// them.
 const NO_SERVER: &str = "repertoire-allows-no-server";
 
-/// Leaves only the tools that the job has left, by a policy that denies all others in every approval mode. A settings file
-/// would not do: Gemini CLI skips one that lies in a temporary folder. Extensions and other servers are off.
+/// Restricts the run to the permitted tools, by a policy that denies all others in every approval
+/// mode. A settings file would not work: Gemini CLI ignores one in a temporary folder. Extensions
+/// and other servers are disabled.
 fn limit(job: &Job, private: &Utf8Path, asked: &mut Asked) {
     let servers = job.mcp_servers.as_ref().and_then(Value::as_object);
     let servers: Vec<&str> = servers.into_iter().flat_map(Map::keys).map(String::as_str).collect();
     let file = asked.file(private.join("policy.toml"), policy(job, &servers));
     asked.args(["-e", "none", "--policy", &file, "--allowed-mcp-server-names"]);
-    match servers.is_empty() {
-        true => asked.args([NO_SERVER]),
-        false => asked.args([servers.join(",").as_str()]),
+    if servers.is_empty() {
+        asked.args([NO_SERVER]);
+    } else {
+        asked.args([servers.join(",").as_str()]);
     }
 }
 
-/// The policy of a limited run.
+/// Renders the policy file of a limited run.
 fn policy(job: &Job, servers: &[&str]) -> String {
     let tools = job.told.tools.iter().flatten();
     let mut names: Vec<&str> = tools.flat_map(|tool| its_names(tool)).copied().collect();
@@ -104,7 +107,8 @@ fn policy(job: &Job, servers: &[&str]) -> String {
     policy
 }
 
-/// Gemini's names for a tool of ours. Its two search tools had other names in earlier versions.
+/// Maps one of our tools to Gemini's tools. Earlier versions named the two search tools
+/// differently.
 fn its_names(tool: &str) -> &'static [&'static str] {
     match tool {
         "read" => &["read_file", "read_many_files"],
@@ -122,7 +126,7 @@ fn its_names(tool: &str) -> &'static [&'static str] {
     }
 }
 
-/// Reads the stream.
+/// Parses Gemini CLI's stream-json output.
 #[derive(Debug)]
 pub(crate) struct Stream {
     tally: Tally,
@@ -132,7 +136,6 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Nothing was read yet.
     pub(crate) fn new() -> Self {
         Stream { tally: Tally::new(CLI.name), failure: None, complaint: None, after_tools: true }
     }
@@ -141,7 +144,7 @@ impl Stream {
         if field(event, "role") != "assistant" {
             return Vec::new();
         }
-        // The answer is what is said after the last call.
+        // Only the text after the last tool call is the answer.
         if std::mem::take(&mut self.after_tools) {
             self.tally.text.clear();
             self.tally.iterations = self.tally.iterations.saturating_add(1);
@@ -156,7 +159,7 @@ impl Stream {
     }
 
     fn tool_use(&mut self, event: &Map<String, Value>) -> Vec<EventKind> {
-        // What was said before the call belongs to the same turn.
+        // Text before the call belongs to the same turn.
         if std::mem::replace(&mut self.after_tools, true) {
             self.tally.iterations = self.tally.iterations.saturating_add(1);
         }

@@ -1,4 +1,5 @@
-//! The limits that an external agent CLI keeps. A limit that it cannot keep stops the run or is reported, never dropped.
+//! Limits that an external agent CLI can enforce. A limit that it cannot enforce stops the run or
+//! is reported, never dropped.
 
 use repertoire_model::{ModelName, Service};
 
@@ -7,53 +8,50 @@ use crate::effect::{Effect, EffectLimit, EffectSet};
 use crate::event::{EventKind, Events};
 use crate::permission::{Mode, Permissions};
 
-/// The limits that an agent keeps.
+/// The limits that a backend can enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holds {
-    /// The permission rules that it keeps.
     pub rules: Rules,
-    /// How it keeps limits on effects.
     pub effects: Keeps,
-    /// Whether its commands run in a sandbox of its own.
+    /// True if the backend runs its commands in a sandbox of its own.
     pub sandbox: bool,
-    /// The service whose models it runs, if it runs only one service's.
+    /// The service whose models it runs, if it supports only one.
     pub service: Option<Service>,
 }
 
-/// The permission rules that an agent keeps.
+/// The permission rules that a backend can enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// Every rule: it does nothing, or has rules like ours.
+    /// Every rule: the backend has no side effects, or supports rules like ours.
     All,
-    /// Only how free it is as a whole.
+    /// Only the overall level of freedom.
     Freedom,
-    /// None.
     Nothing,
 }
 
-/// How an agent keeps limits on effects.
+/// The extent to which a backend can enforce limits on effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeps {
-    /// Every effect can be removed by itself.
+    /// Each effect can be removed separately.
     EveryEffect,
-    /// Tools can be removed, and its sub-agents lack them too. Commands have no sandbox.
+    /// Tools can be removed, including from sub-agents. Commands run without a sandbox.
     ToolsAndSubAgents,
-    /// Tools can be removed, but not from its sub-agents. Commands have no sandbox.
+    /// Tools can be removed, but not from sub-agents. Commands run without a sandbox.
     ToolsOnly,
-    /// Commands run in a sandbox that can be read-only and without network. It needs commands to read files.
+    /// Commands run in a sandbox that can be read-only and without network. The agent needs
+    /// commands to read files.
     CommandSandbox,
-    /// No effect can be removed.
     Nothing,
 }
 
-/// The limits that an agent is told to keep.
+/// The limits that are passed to a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// The denied calls, each in Claude Code's way of writing.
+    /// The denied calls, each in Claude Code's syntax.
     pub denied: Vec<String>,
-    /// The built-in tools that are left, by our names; all if absent.
+    /// The remaining built-in tools, by our names; all if absent.
     pub tools: Option<Vec<String>>,
-    /// The effects that are left.
+    /// The remaining effects.
     pub effects: EffectSet,
 }
 
@@ -64,19 +62,19 @@ impl Default for Told {
 }
 
 impl Told {
-    /// Whether any effect is removed or any tool is taken away.
+    /// Returns true if an effect or a tool has been removed.
     pub fn is_limited(&self) -> bool {
         self.effects != EffectSet::ALL || self.tools.is_some()
     }
 
-    /// Whether a tool is left.
+    /// Returns true if a tool remains available.
     pub(crate) fn has(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool))
     }
 }
 
-/// How free an agent is under a mode. External agents cannot ask in the middle of a run, so calls that would be asked
-/// for are not allowed.
+/// Returns the freedom that a permission mode grants. External agents cannot ask in the middle of a
+/// run, so calls that need confirmation are denied.
 pub(crate) fn freedom(permissions: &Permissions) -> Freedom {
     match permissions.mode {
         Mode::Default | Mode::ReadOnly => Freedom::ReadOnly,
@@ -85,28 +83,29 @@ pub(crate) fn freedom(permissions: &Permissions) -> Freedom {
     }
 }
 
-/// An effect that a backend cannot be kept from.
+/// An effect that a backend cannot be prevented from having.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unkept {
     pub(crate) effect: Effect,
     why: &'static str,
 }
 
-/// The effects that an agent has left under a limit: at most `allowed`, and fewer where one effect would bring another
-/// along.
+/// Returns the effects that remain under a limit: at most `allowed`, and fewer where one effect
+/// implies another.
 pub(crate) fn kept(keeps: Keeps, allowed: EffectSet) -> Result<EffectSet, Unkept> {
-    let has = |effect| allowed.has(effect);
     let everything = EffectSet::UNKNOWN_TOOL.without(allowed).is_empty();
     match keeps {
         Keeps::EveryEffect => Ok(allowed),
         Keeps::ToolsAndSubAgents if everything => Ok(allowed),
         Keeps::ToolsOnly if everything => Ok(allowed),
-        // A command without a sandbox can do all the rest.
+        // A command without a sandbox can have every other effect too.
         Keeps::ToolsAndSubAgents => Ok(allowed.without(EffectSet::of(&[Effect::RunCommands]))),
         Keeps::ToolsOnly => {
             Ok(allowed.without(EffectSet::of(&[Effect::RunCommands, Effect::Delegate])))
         }
-        Keeps::CommandSandbox if !has(Effect::RunCommands) && has(Effect::ChangeFiles) => {
+        Keeps::CommandSandbox
+            if !allowed.has(Effect::RunCommands) && allowed.has(Effect::ChangeFiles) =>
+        {
             Err(Unkept {
                 effect: Effect::RunCommands,
                 why: "it reads and changes files with commands",
@@ -120,11 +119,11 @@ pub(crate) fn kept(keeps: Keeps, allowed: EffectSet) -> Result<EffectSet, Unkept
     }
 }
 
-/// Holds an agent to the permissions of a run and to the limit on its effects.
+/// Applies the permissions of a run and the limit on its effects to a backend.
 ///
 /// # Errors
 ///
-/// The limit that it cannot keep, and what to do about it.
+/// Returns the limit that the backend cannot enforce, and how to resolve that.
 pub(crate) fn hold(
     backend: &dyn Backend,
     permissions: &Permissions,
@@ -155,14 +154,15 @@ pub(crate) fn hold(
     Ok(Told { denied: denied.collect(), tools: tools_left(limit, left), effects: left })
 }
 
-/// The effects that a run asks for: those of its limit, and none in a mode that only reads.
+/// Returns the effects that a run requests: those of its limit, and none in a read-only mode.
 fn effects_asked(keeps: Keeps, mode: Mode, limit: &EffectLimit) -> EffectSet {
     let effects = limit.effects();
     match mode {
         Mode::ReadOnly => EffectSet::NONE,
-        // Calls that would be asked for are not made. An agent that decides by itself asks us, and is answered with no.
+        // Calls that need confirmation are denied. A backend that enforces no limits asks us for
+        // permission, and we deny it.
         Mode::Default if keeps != Keeps::Nothing => EffectSet::NONE,
-        // No CLI can tell GitHub from the rest of the network.
+        // No CLI can distinguish GitHub from the rest of the network.
         _ if effects.has(Effect::RunCommands) && !limit.commands_may_use_network() => {
             effects.without(EffectSet::of(&[Effect::UseNetwork]))
         }
@@ -170,7 +170,7 @@ fn effects_asked(keeps: Keeps, mode: Mode, limit: &EffectLimit) -> EffectSet {
     }
 }
 
-/// The message for a limit that stops the run.
+/// The error message for a limit that stops the run.
 fn unkept_message(
     backend: &str,
     unkept: &Unkept,
@@ -190,7 +190,8 @@ fn unkept_message(
     )
 }
 
-/// Reports the limits that cost the agent more than they say, and the walls that it lacks.
+/// Reports effects that were removed in addition to the requested ones, and missing permissions or
+/// sandboxes.
 fn report(
     name: &str,
     holds: Holds,
@@ -225,7 +226,7 @@ fn tell(events: &Events, what: &str, message: String) {
     events.emit_once(EventKind::Degraded { what: what.to_owned(), message });
 }
 
-/// The built-in tools that are left; `None` if nothing is limited.
+/// Returns the remaining built-in tools; `None` if nothing is limited.
 fn tools_left(limit: &EffectLimit, effects: EffectSet) -> Option<Vec<String>> {
     if effects == EffectSet::ALL && !limit.is_limited() {
         return None;

@@ -1,4 +1,4 @@
-//! Every effect, on every backend: what is left of it, and what stops the run.
+//! Checks every effect on every backend: the remaining effects, and what stops the run.
 
 use camino::Utf8Path;
 use tokio_util::sync::CancellationToken;

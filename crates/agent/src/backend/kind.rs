@@ -1,4 +1,4 @@
-//! The kinds of backends, by the words that users choose them by.
+//! The kinds of backends, and the names by which users select them.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -10,29 +10,22 @@ use super::command::CommandBackend;
 use super::scripted::ScriptedBackend;
 use super::{Backend, claude, codex, gemini, opencode};
 
-/// A kind of backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Our own loop, with a model behind an API.
     Api,
-    /// Claude Code.
     Claude,
-    /// Codex.
     Codex,
-    /// opencode.
     Opencode,
-    /// Gemini CLI.
     Gemini,
     /// Any agent that speaks the Agent Client Protocol.
     Acp,
     /// Any program that reads a prompt and prints an answer.
     Command,
-    /// A transcript that is replayed.
+    /// Replays a transcript.
     Scripted,
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: &[Kind] = &[
         Kind::Api,
         Kind::Claude,
@@ -44,7 +37,6 @@ impl Kind {
         Kind::Scripted,
     ];
 
-    /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Api => "api",
@@ -58,13 +50,12 @@ impl Kind {
         }
     }
 
-    /// The kind that a word stands for.
     pub fn from_name(name: &str) -> Option<Self> {
         Kind::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
-    /// Whether all that it does is kept in its place: by our sandbox, by one of its own, or because it does nothing. Agents that
-    /// read without one read every file that the user can.
+    /// Returns true if the whole backend is confined: by our sandbox, by its own, or because it has
+    /// no side effects. Backends without a sandbox can read every file that the user can.
     pub fn is_walled(self) -> bool {
         match self {
             Kind::Api | Kind::Scripted => true,
@@ -76,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// The program that it needs, if it is always the same.
+    /// The program that the backend runs, if it is always the same.
     pub fn program(self) -> Option<&'static str> {
         match self {
             Kind::Claude => Some(claude::CLI.program),
@@ -88,25 +79,25 @@ impl Kind {
     }
 }
 
-/// An agent CLI that is there.
+/// An agent CLI that was found on the PATH.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// Its kind.
     pub kind: Kind,
-    /// Where it is.
     pub program: Utf8PathBuf,
 }
 
-/// The agent CLIs that are installed in the folders of a `PATH`, each where it comes first. Nothing is started.
+/// Finds the agent CLIs in the folders of a `PATH`; the first match of each wins. Starts no
+/// process.
 pub fn available(path: &str) -> Vec<Installed> {
-    let found = |kind: Kind| {
-        let program = kind.program()?;
-        // A relative folder would mean something else in every project.
-        let dirs = path.split(':').map(Utf8Path::new).filter(|dir| dir.is_absolute());
-        let program = dirs.map(|dir| dir.join(program)).find(|file| is_executable(file))?;
-        Some(Installed { kind, program })
-    };
-    Kind::ALL.iter().copied().filter_map(found).collect()
+    Kind::ALL.iter().filter_map(|kind| find_installed(*kind, path)).collect()
+}
+
+fn find_installed(kind: Kind, path: &str) -> Option<Installed> {
+    let program = kind.program()?;
+    // A relative folder would resolve differently in every project.
+    let dirs = path.split(':').map(Utf8Path::new).filter(|dir| dir.is_absolute());
+    let program = dirs.map(|dir| dir.join(program)).find(|file| is_executable(file))?;
+    Some(Installed { kind, program })
 }
 
 fn is_executable(file: &Utf8Path) -> bool {
@@ -114,38 +105,30 @@ fn is_executable(file: &Utf8Path) -> bool {
         .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-/// Which backend, as a user or a configuration says it.
+/// A backend as selected by the user or the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The kind.
     pub kind: Kind,
-    /// The program in place of the usual one; for a script, its file.
+    /// Replaces the default program; for a transcript, its file.
     pub program: Option<String>,
-    /// More arguments.
+    /// Additional arguments.
     pub args: Vec<String>,
 }
 
-/// A backend that cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
-    /// Our own loop needs a model and is made elsewhere.
+    /// Our own loop needs a model and is constructed elsewhere.
     #[error("the `api` backend is our own loop, not a program")]
     Api,
-    /// A program is missing.
     #[error("the `{kind}` backend needs {what}")]
-    Incomplete {
-        /// The kind.
-        kind: &'static str,
-        /// What it needs.
-        what: &'static str,
-    },
+    Incomplete { kind: &'static str, what: &'static str },
 }
 
-/// The backend of a choice.
+/// Creates the selected backend.
 ///
 /// # Errors
 ///
-/// For our own loop, and when a kind needs a program and there is none.
+/// Returns an error for our own loop, and if a kind needs a program and none is given.
 pub fn backend(choice: Choice) -> Result<Box<dyn Backend>, ChoiceError> {
     let Choice { kind, program, args } = choice;
     let needed = |what| {

@@ -1,8 +1,9 @@
 //! opencode: `opencode run --format json`.
 //!
-//! Permissions, instructions and MCP servers go by `OPENCODE_CONFIG_CONTENT`, which comes on top of the user's
-//! configuration. The stream has no event for the end of a run: a step that ends with `stop` is the answer, but more
-//! may follow it (after a compaction, for instance), so the end is the process's own.
+//! Permissions, instructions and MCP servers are passed in `OPENCODE_CONFIG_CONTENT`, which
+//! overrides the user's configuration. The stream has no event for the end of a run: a step that
+//! ends with `stop` is the answer, but more may follow (after a compaction, for instance), so the
+//! run ends when the process exits.
 
 use camino::Utf8Path;
 use serde_json::{Map, Value, json};
@@ -15,7 +16,6 @@ use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules};
 use crate::event::{EventKind, Status};
 use repertoire_sandbox::process::{Ended, Stopped};
 
-/// opencode.
 pub(crate) const CLI: Cli = Cli {
     name: "opencode",
     program: "opencode",
@@ -63,7 +63,7 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
 
 const CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// What the job's environment has there already; ours goes on top.
+/// The configuration that the job's environment already contains; ours is merged on top.
 fn given_config(job: &Job) -> Map<String, Value> {
     let given = job.environment.iter().find(|(name, _)| name == CONFIG);
     given.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default()
@@ -81,8 +81,9 @@ fn permission(freedom: Freedom) -> Value {
     }
 }
 
-/// Leaves only the tools that the job has left. A project's `opencode.json` can widen the permissions of every agent that it
-/// knows the name of, so the run gets an agent of its own; `--pure` keeps the project's plugins from being loaded.
+/// Restricts the run to the permitted tools. A project's `opencode.json` can widen the permissions
+/// of any agent whose name it knows, so the run gets its own agent with an unguessable name;
+/// `--pure` prevents the project's plugins from being loaded.
 fn limit(job: &Job, private: &Utf8Path, asked: &mut Asked, config: &mut Map<String, Value>) {
     let name = format!("repertoire-{}", private.file_name().unwrap_or("run"));
     let permission = limited_permission(job);
@@ -95,7 +96,7 @@ fn limit(job: &Job, private: &Utf8Path, asked: &mut Asked, config: &mut Map<Stri
     asked.args(["--pure", "--agent", &name]);
 }
 
-/// opencode's permission keys for a tool of ours.
+/// Maps one of our tools to opencode's permission keys.
 fn its_names(tool: &str) -> &'static [&'static str] {
     match tool {
         "read" => &["read"],
@@ -112,7 +113,7 @@ fn its_names(tool: &str) -> &'static [&'static str] {
     }
 }
 
-/// Everything is denied but the tools that are left and those of the servers that we offer.
+/// Denies everything except the permitted tools and those of the offered servers.
 fn limited_permission(job: &Job) -> Value {
     let mut permission = Map::new();
     permission.insert("*".to_owned(), json!("deny"));
@@ -126,7 +127,7 @@ fn limited_permission(job: &Job) -> Value {
     Value::Object(permission)
 }
 
-/// A server in opencode's words.
+/// Converts an MCP server configuration to opencode's format.
 fn server((name, server): (&String, &Value)) -> (String, Value) {
     if let Some(url) = server.get("url") {
         return (name.clone(), json!({"type": "remote", "url": url, "enabled": true}));
@@ -140,7 +141,7 @@ fn server((name, server): (&String, &Value)) -> (String, Value) {
     )
 }
 
-/// Reads the stream.
+/// Parses the output of `opencode run --format json`.
 #[derive(Debug)]
 pub(crate) struct Stream {
     tally: Tally,
@@ -148,7 +149,6 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Nothing was read yet.
     pub(crate) fn new() -> Self {
         Stream { tally: Tally::new(CLI.name), failure: None }
     }
@@ -250,7 +250,7 @@ impl Parser for Stream {
         if let Some(words) = failure {
             tally.fail(&words, now_ms);
         }
-        // It answered and did not end: the answer stands.
+        // If the agent answered but did not exit, the answer is valid.
         let stopped = match (ended.stopped, tally.verdict) {
             (Some(Stopped::Idle), Some(_)) => Some(Stopped::AfterResult),
             (stopped, _) => stopped,

@@ -1,9 +1,11 @@
-//! A transcript that is replayed: for demonstrations, tests, and prompts that shall be seen but not paid for.
+//! Replays a transcript: for demonstrations, tests, and trying out prompts without paying for a
+//! model.
 //!
-//! The file is either a run's own events, one JSON object a line (`.jsonl`), or a list of steps in YAML or JSON. A
-//! step is one of `text`, `thinking`, `tool` (with `arguments`, `result`, `error`), `write` (a file, with `content`, and
-//! `append` to add to it), `wait_ms` and `finish`; with `when`, it is taken only if the prompt contains that text, and with
-//! `unless`, only if it does not.
+//! The file is either the events of a run, one JSON object per line (`.jsonl`), or a list of steps
+//! in YAML or JSON. A step is one of `text`, `thinking`, `tool` (with `arguments`, `result`,
+//! `error`), `write` (a file, with `content`, and `append` to append to it), `wait_ms` and
+//! `finish`. A step with `when` is only executed if the prompt contains that text, and one with
+//! `unless` only if it does not.
 
 use std::time::Duration;
 
@@ -27,34 +29,24 @@ use crate::event::{Denial, Event, EventKind, Events, Status};
 use repertoire_sandbox::confinement::Sandbox;
 use repertoire_sandbox::workplace::Workplace;
 
-/// A transcript that is replayed.
+/// Replays a transcript.
 #[derive(Clone, Debug)]
 pub struct ScriptedBackend {
     file: Utf8PathBuf,
 }
 
-/// A transcript that cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum TranscriptError {
-    /// The file cannot be read.
     #[error("the transcript `{path}` cannot be read: {source}")]
-    Unreadable {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Why.
-        source: ReadError,
-    },
-    /// It is not a list of steps.
+    Unreadable { path: Utf8PathBuf, source: ReadError },
     #[error("the transcript `{path}` is not one: {problem}")]
     Malformed {
-        /// The file.
         path: Utf8PathBuf,
-        /// What is wrong with it, and where.
+        /// The problem, with its line or step.
         problem: String,
     },
 }
 
-/// What a transcript consists of.
 #[derive(Clone, Debug)]
 enum Step {
     Tell(Box<EventKind>),
@@ -96,7 +88,7 @@ struct ToolStep {
     error: bool,
 }
 
-/// A file that is really written, as an agent's tool would.
+/// A file that is really written, as an agent's tool would write it.
 #[derive(Clone, Debug)]
 struct WriteStep {
     path: String,
@@ -127,7 +119,7 @@ fn done() -> Status {
 }
 
 impl ScriptedBackend {
-    /// Replays a file. It is read anew for each run.
+    /// Creates a backend that replays a file. The file is read again for each run.
     pub fn new(file: impl Into<Utf8PathBuf>) -> Self {
         ScriptedBackend { file: file.into() }
     }
@@ -163,7 +155,8 @@ impl Backend for ScriptedBackend {
     }
 }
 
-/// Takes the steps one after the other. A transcript that ends without an end is done with what it said.
+/// Executes the steps in order. A transcript without a `finish` step ends as done, with the text so
+/// far.
 async fn replay(steps: Vec<Step>, job: &Job, events: &Events) -> Finished {
     let mut tally = Tally::new("scripted");
     let mut calls = 0_u32;
@@ -220,23 +213,24 @@ async fn replay(steps: Vec<Step>, job: &Job, events: &Events) -> Finished {
     ended(finish, tally, calls)
 }
 
-/// Writes a file in the folder of the job, under the rules of an agent's tools.
+/// Writes a file in the job's folder, under the same rules as the agent's tools.
 fn write(step: &WriteStep, job: &Job) -> Result<usize, String> {
     if job.freedom == Freedom::ReadOnly || !job.told.effects.has(Effect::ChangeFiles) {
         return Err("files may only be read".to_owned());
     }
     let place = Workplace::new(&job.dir, &job.dir, Sandbox::None);
     let target = beneath::writable(&place, &step.path).map_err(|error| error.to_string())?;
-    let before = match step.append {
-        true => target.read_text(TRANSCRIPT_BYTES_MAX).unwrap_or_default(),
-        false => String::new(),
+    let before = if step.append {
+        target.read_text(TRANSCRIPT_BYTES_MAX).unwrap_or_default()
+    } else {
+        String::new()
     };
     let text = before + &step.content;
     target.write_atomic(text.as_bytes()).map_err(|error| error.to_string())?;
     Ok(text.len())
 }
 
-/// Waits, unless the run ends before; then it says how.
+/// Waits. Returns the status if the run was cancelled or reached its deadline first.
 async fn wait(time: Duration, deadline: tokio::time::Instant, job: &Job) -> Option<Status> {
     tokio::select! {
         () = tokio::time::sleep(time) => None,
@@ -261,7 +255,8 @@ fn ended(finish: FinishStep, tally: Tally, calls: u32) -> Finished {
     }
 }
 
-/// The steps of a file for a prompt, and how many lines were none.
+/// Reads the steps of a file that apply to a prompt, and the number of lines that could not be
+/// parsed.
 fn read(file: &Utf8Path, prompt: &str) -> Result<(Vec<Step>, usize), TranscriptError> {
     let text = repertoire_text::fs::read_text(file, TRANSCRIPT_BYTES_MAX)
         .map_err(|source| TranscriptError::Unreadable { path: file.to_owned(), source })?;
@@ -272,13 +267,13 @@ fn read(file: &Utf8Path, prompt: &str) -> Result<(Vec<Step>, usize), TranscriptE
     Ok((from_steps(&text, prompt).map_err(malformed)?, 0))
 }
 
-/// The events of a run. The caller tells the start and the end itself.
+/// Parses the events of a run. The start is dropped, since the caller reports it.
 fn from_events(text: &str) -> Result<(Vec<Step>, usize), String> {
     let mut steps = Vec::new();
     let mut unknown = 0;
     for line in text.lines().filter(|line| !line.trim().is_empty()).take(TRANSCRIPT_STEPS_MAX) {
         match serde_json::from_str::<Event>(line) {
-            // What a sub-agent did is told as it was, but its end is not the end.
+            // Replay the events of sub-agents, except the start and end of their runs.
             Ok(event) if event.depth > 0 => {
                 if !matches!(
                     event.kind,

@@ -1,4 +1,4 @@
-//! Recorded streams of real CLIs, as they are and broken in every way that a pipe can break them.
+//! Recorded streams of real CLIs, unchanged and broken in every way that a pipe can break them.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -58,7 +58,7 @@ fn read(cli: Cli, stream: &[u8], ended: &Ended) -> (Vec<EventKind>, u64, Finishe
     (events, garbage, parser.finish(ended, NOW))
 }
 
-/// The whole of a stream in short lines.
+/// Summarises a whole stream in short lines.
 fn told(cli: Cli, stream: &str, code: i32) -> String {
     let (events, garbage, end) = read(cli, stream.as_bytes(), &ended(code));
     let mut text = String::new();

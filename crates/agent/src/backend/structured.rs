@@ -1,4 +1,5 @@
-//! Answers as JSON: how a CLI that has no option for it is asked, and how every answer is checked.
+//! Structured answers: requests JSON from CLIs that have no option for it, and validates every
+//! answer.
 
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use super::{Finished, Job};
 use crate::event::Status;
 use crate::form::{Form, misfit};
 
-/// What is added to a prompt where the CLI cannot be told a schema in any other way.
+/// The text to append to a prompt if the CLI has no option for a schema.
 pub(crate) fn request(job: &Job) -> String {
     match (&job.form, &job.schema) {
         (Some(form), _) => form.words(),
@@ -19,7 +20,7 @@ pub(crate) fn request(job: &Job) -> String {
     }
 }
 
-/// The operator's words at the start of a prompt, where the CLI has no other place for them.
+/// Puts the system prompt at the start of the prompt, for CLIs that have no option for it.
 pub(crate) fn with_system(system: &str, prompt: &str) -> String {
     if system.is_empty() {
         return prompt.to_owned();
@@ -27,7 +28,7 @@ pub(crate) fn with_system(system: &str, prompt: &str) -> String {
     format!("<operator_instructions>\n{system}\n</operator_instructions>\n\n{prompt}")
 }
 
-/// A whole answer as JSON; one fence around it is taken off, but nothing is searched for in prose.
+/// Parses a whole answer as JSON, without a surrounding code fence. Does not search prose for JSON.
 pub(crate) fn parse(text: &str) -> Option<Value> {
     let text = text.trim();
     let inner = text
@@ -38,8 +39,8 @@ pub(crate) fn parse(text: &str) -> Option<Value> {
     serde_json::from_str(inner.trim()).ok()
 }
 
-/// An end whose answer fits the schema, where one was asked for; else it is a failure that says so. What was handed in on a
-/// form comes before what was said.
+/// Validates the answer against the schema, if one was requested, and fails the result if it does
+/// not match. An answer submitted through a form takes precedence over the text.
 pub(crate) fn checked(finished: Finished, job: &Job) -> Finished {
     let handed_in = job.form.as_ref().and_then(Form::answer);
     fitting(finished, handed_in, job.schema.as_ref())

@@ -1,4 +1,5 @@
-//! What a stream has said so far, in the words that all backends share, and how it is judged at the end.
+//! Accumulates the output of a stream in the form that all backends share, and determines the final
+//! status.
 
 use std::collections::BTreeMap;
 
@@ -15,37 +16,29 @@ use crate::backend::Finished;
 use crate::event::{Denial, EventKind, Status, TodoItem, TodoStatus};
 use repertoire_sandbox::process::{Ended, Stopped};
 
-/// What a stream has said so far.
+/// The output of a stream so far.
 #[derive(Debug)]
 pub(crate) struct Tally {
     backend: &'static str,
-    /// How the stream says that it ended, if it has.
+    /// The final status that the stream reported, if it has.
     pub(crate) verdict: Option<Status>,
-    /// The answer.
     pub(crate) text: String,
-    /// The answer as JSON.
     pub(crate) structured: Option<Value>,
-    /// What went wrong, in the stream's words.
+    /// The error as the stream reported it.
     pub(crate) error: Option<String>,
-    /// What was used.
     pub(crate) usage: Usage,
-    /// What it cost.
     pub(crate) cost_usd: Option<f64>,
-    /// Turns.
     pub(crate) iterations: u32,
-    /// Calls that were not allowed.
     pub(crate) denials: Vec<Denial>,
-    /// The session.
     pub(crate) session: Option<String>,
-    /// When an allowance is filled again.
+    /// The time at which an exhausted usage limit resets.
     pub(crate) resets_at_ms: Option<u64>,
-    /// Lines that were not understood.
+    /// The number of lines that could not be parsed.
     pub(crate) garbage: u64,
     open_calls: BTreeMap<String, String>,
 }
 
 impl Tally {
-    /// Nothing was said yet.
     pub(crate) fn new(backend: &'static str) -> Self {
         Tally {
             backend,
@@ -64,7 +57,8 @@ impl Tally {
         }
     }
 
-    /// One line as JSON. Blank lines are nothing; a line that is no object is counted.
+    /// Parses one line as JSON. Ignores blank lines, and counts lines that are not objects as
+    /// garbage.
     pub(crate) fn read(&mut self, line: &[u8]) -> Option<Map<String, Value>> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
@@ -78,40 +72,39 @@ impl Tally {
         }
     }
 
-    /// An event that has no kind of ours.
+    /// An event for which we have no kind of our own.
     pub(crate) fn other(&self, name: &str) -> EventKind {
         EventKind::Other { backend: self.backend.to_owned(), name: cut(name, SUBJECT_CHARS_MAX) }
     }
 
-    /// More text; it is not the answer yet.
+    /// A piece of text; not necessarily part of the answer.
     pub(crate) fn text_event(text: &str) -> EventKind {
         EventKind::Text { text: cut_bytes(text, EVENT_TEXT_BYTES_MAX) }
     }
 
-    /// More thoughts.
     pub(crate) fn thinking_event(text: &str) -> EventKind {
         EventKind::Thinking { text: cut_bytes(text, EVENT_TEXT_BYTES_MAX) }
     }
 
-    /// Adds to the answer, up to a limit.
+    /// Appends to the answer, up to `ANSWER_BYTES_MAX`.
     pub(crate) fn add_text(&mut self, text: &str) {
         let room = ANSWER_BYTES_MAX.saturating_sub(self.text.len());
         self.text.push_str(head(text, room));
     }
 
-    /// The answer is this, up to a limit.
+    /// Replaces the answer, up to `ANSWER_BYTES_MAX`.
     pub(crate) fn set_text(&mut self, text: &str) {
         self.text = head(text, ANSWER_BYTES_MAX).to_owned();
     }
 
-    /// Remembers the session, if it is one.
+    /// Stores the session id, unless it is empty or not a string.
     pub(crate) fn set_session(&mut self, session: Option<&Value>) {
         if let Some(session) = session.and_then(Value::as_str).filter(|id| !id.is_empty()) {
             self.session = Some(cut(session, SUBJECT_CHARS_MAX));
         }
     }
 
-    /// A tool is called.
+    /// Records a tool call.
     pub(crate) fn call(&mut self, id: &str, tool: &str, arguments: &Value) -> EventKind {
         if self.open_calls.len() < OPEN_CALLS_MAX {
             self.open_calls.insert(id.to_owned(), tool.to_owned());
@@ -124,12 +117,12 @@ impl Tally {
         }
     }
 
-    /// Whether a call waits for its answer.
+    /// Returns true if a call has no result yet.
     pub(crate) fn is_open(&self, id: &str) -> bool {
         self.open_calls.contains_key(id)
     }
 
-    /// A tool answered. Its name is the one that it was called by, or `tool`.
+    /// Records a tool result. The tool's name is that of the call; `tool` if the call is unknown.
     pub(crate) fn result(&mut self, id: &str, tool: &str, text: &str, is_error: bool) -> EventKind {
         let named = self.open_calls.remove(id);
         EventKind::ToolResult {
@@ -143,7 +136,7 @@ impl Tally {
         }
     }
 
-    /// The answer is complete.
+    /// The event for the complete answer.
     pub(crate) fn answer(&self, stop: &str) -> EventKind {
         EventKind::Answer {
             text: self.text.clone(),
@@ -153,7 +146,7 @@ impl Tally {
         }
     }
 
-    /// A call was not allowed.
+    /// Records a denied call.
     pub(crate) fn deny(&mut self, tool: &str, subject: String, reason: &str) -> EventKind {
         let (tool, reason) = (tool.to_owned(), reason.to_owned());
         self.denials.push(Denial {
@@ -164,7 +157,8 @@ impl Tally {
         EventKind::Denied { tool, subject, reason }
     }
 
-    /// The stream says that it failed, and why. An allowance that is used up is a pause.
+    /// Records that the stream reported an error. An exhausted usage limit pauses the task instead
+    /// of failing it.
     pub(crate) fn fail(&mut self, error: &str, now_ms: u64) {
         self.error = Some(cut(error, COMPLAINT_CHARS_MAX));
         self.verdict = Some(Status::Failed);
@@ -174,7 +168,7 @@ impl Tally {
         }
     }
 
-    /// Judges the whole: what the stream said, and how the process ended.
+    /// Determines the result from the stream and from the end of the process.
     pub(crate) fn finish(mut self, ended: &Ended, now_ms: u64) -> Finished {
         let (status, error) = self.judge(ended, now_ms);
         Finished {
@@ -192,7 +186,7 @@ impl Tally {
     }
 
     fn judge(&mut self, ended: &Ended, now_ms: u64) -> (Status, Option<String>) {
-        // What a CLI says after it was asked to end is no result: its work was cut off.
+        // Output after a termination request is not a result: the work was interrupted.
         if cut_off(ended) {
             return self.judge_without_result(ended, now_ms);
         }
@@ -242,7 +236,7 @@ impl Tally {
     }
 }
 
-/// Whether a program was ended before it had finished.
+/// Returns true if the process was terminated before it had finished.
 fn cut_off(ended: &Ended) -> bool {
     match ended.stopped {
         Some(Stopped::Idle | Stopped::Absolute | Stopped::Cancelled | Stopped::Exceeded(_)) => true,
@@ -250,7 +244,7 @@ fn cut_off(ended: &Ended) -> bool {
     }
 }
 
-/// The list of things to do, from a list of objects with a text and a status.
+/// Parses a to-do list from an array of objects with a text and a status.
 pub(crate) fn todos(list: &Value) -> Option<EventKind> {
     let items = list.as_array()?.iter().filter_map(todo).collect();
     Some(EventKind::Todos { items })
@@ -267,7 +261,7 @@ fn todo(item: &Value) -> Option<TodoItem> {
     Some(TodoItem { content: cut(content, SUMMARY_CHARS_MAX), status })
 }
 
-/// What a call is about, on one line: the first argument that usually says it, or all of them.
+/// Describes a call on one line: by its most descriptive argument, or by all arguments.
 pub(crate) fn subject(arguments: &Value) -> String {
     const TELLING: &[&str] = &[
         "command",
@@ -293,7 +287,7 @@ pub(crate) fn subject(arguments: &Value) -> String {
     cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), SUBJECT_CHARS_MAX)
 }
 
-/// The same value with long strings cut, so that an event stays small.
+/// Truncates long strings in a value, so that events stay small.
 pub(crate) fn shortened(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(cut(text, ARGUMENT_CHARS_MAX)),
@@ -305,7 +299,7 @@ pub(crate) fn shortened(value: &Value) -> Value {
     }
 }
 
-/// The start of a text, with a mark if there was more.
+/// Truncates a text, and marks that with an ellipsis.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),
@@ -313,7 +307,7 @@ pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// The start of a text in bytes, at the border of a character, with a mark if there was more.
+/// Truncates a text to a number of bytes, at a character boundary, and marks that with an ellipsis.
 fn cut_bytes(text: &str, bytes_max: usize) -> String {
     let start = head(text, bytes_max);
     if start.len() == text.len() { start.to_owned() } else { format!("{start}…") }
@@ -323,7 +317,7 @@ fn head(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
-/// How a process ended, in words.
+/// Describes the exit of a process.
 pub(crate) fn exit_words(ended: &Ended) -> String {
     match (ended.code, ended.signal) {
         (Some(code), _) => format!("it exited with code {code}"),
@@ -332,7 +326,7 @@ pub(crate) fn exit_words(ended: &Ended) -> String {
     }
 }
 
-/// A message with the end of what the process complained.
+/// Appends the end of the process's stderr to a message.
 pub(crate) fn with_complaint(message: String, ended: &Ended) -> String {
     let complaint = String::from_utf8_lossy(&ended.stderr.bytes);
     let complaint = printable(complaint.trim());
@@ -345,7 +339,7 @@ pub(crate) fn with_complaint(message: String, ended: &Ended) -> String {
     format!("{message}; it complained: {mark}{tail}")
 }
 
-/// A text without escape sequences and invisible characters.
+/// Removes escape sequences and invisible characters.
 fn printable(text: &str) -> String {
     let text = invisible::without_terminal_control(text);
     invisible::removed(&text).0.into_owned()

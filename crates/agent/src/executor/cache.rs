@@ -1,11 +1,11 @@
-//! Results of the last minute.
+//! A cache of recent results.
 
 use repertoire_skill::skill::Digest;
 
 use super::SkillResult;
 use crate::limits::{RESULT_TTL_MS, RESULTS_KEPT_MAX};
 
-/// Results, the least recently used first.
+/// An LRU cache; the least recently used result comes first.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     held: Vec<Held>,

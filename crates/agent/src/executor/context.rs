@@ -1,4 +1,4 @@
-//! What a skill or a sub-agent is told of its surroundings. The names in JSON are those of GitHub actions' worlds:
+//! The context passed to a skill or a sub-agent. Names in JSON follow GitHub Actions:
 //! `entityNumber`, `isPR`.
 
 use std::collections::BTreeMap;
@@ -9,17 +9,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The surroundings of a skill.
+/// The context of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillContext {
-    /// What is to be done.
+    /// The task.
     #[serde(default)]
     pub task: TaskInfo,
-    /// Where it comes from on GitHub.
+    /// The origin of the task on GitHub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub github: Option<GitHub>,
-    /// How it is executed.
+    /// The settings of the execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionPlace>,
 }
@@ -28,38 +28,38 @@ pub struct SkillContext {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskInfo {
-    /// Its id.
+    /// The id of the task.
     #[serde(default)]
     pub id: String,
-    /// What is to be done.
+    /// The text of the task.
     #[serde(default)]
     pub description: String,
-    /// Who asks: `prompt`, `github-issues`, `file`, …
+    /// The origin: `prompt`, `github-issues`, `file`, …
     #[serde(default)]
     pub source: String,
 }
 
-/// Where a task comes from on GitHub.
+/// The origin of a task on GitHub.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitHub {
     /// The repository's owner.
     pub owner: String,
-    /// The repository.
+    /// The repository's name.
     pub repo: String,
-    /// The issue or pull request.
+    /// The number of the issue or pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity_number: Option<u64>,
-    /// Whether it is a pull request.
+    /// True for a pull request.
     #[serde(default, rename = "isPR")]
     pub is_pr: bool,
-    /// Who acted.
+    /// The user who triggered the event.
     #[serde(default)]
     pub actor: String,
-    /// What happened.
+    /// The name of the event.
     #[serde(default)]
     pub event_name: String,
-    /// In which way.
+    /// The action of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_action: Option<String>,
     /// The event as GitHub sent it.
@@ -70,91 +70,91 @@ pub struct GitHub {
     pub inputs: BTreeMap<String, String>,
 }
 
-/// How a skill is executed.
+/// The settings of an execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionPlace {
     /// The mode.
     #[serde(default)]
     pub mode: String,
-    /// Tools that it may use; all if empty.
+    /// The tools that may be used; all if empty.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Where checkpoints are kept.
+    /// The folder for checkpoints.
     #[serde(default)]
     pub checkpoint_dir: String,
-    /// Where it works.
+    /// The working folder.
     #[serde(default)]
     pub work_dir: String,
 }
 
-/// The surroundings of a sub-agent: a skill's, and what its kind needs.
+/// The context of a sub-agent: that of a skill, and data for its purpose.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentContext {
-    /// What every skill is told.
+    /// The context of every skill.
     #[serde(flatten)]
     pub context: SkillContext,
-    /// For research.
+    /// Data for research.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub research: Option<Research>,
-    /// For reviews.
+    /// Data for reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_review: Option<CodeReview>,
-    /// For plans.
+    /// Data for planning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning: Option<Planning>,
-    /// Whatever else the caller knows.
+    /// Additional data from the caller.
     #[serde(flatten)]
     pub extra: BTreeMap<String, Value>,
 }
 
-/// For research.
+/// Data for research.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Research {
     /// The question.
     pub query: String,
-    /// Where to look.
+    /// The sources to search.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
-    /// Most results.
+    /// The maximum number of results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_results: Option<u32>,
 }
 
-/// For reviews.
+/// Data for reviews.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CodeReview {
-    /// The files.
+    /// The files to review.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// The change.
+    /// The diff to review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// What to look for.
+    /// The points to check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checklist: Vec<String>,
 }
 
-/// For plans.
+/// Data for planning.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Planning {
-    /// What is to be done.
+    /// The tasks to plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
-    /// What must hold.
+    /// Requirements that the plan must meet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
-    /// What would be nice.
+    /// Preferences that the plan should meet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preferences: Vec<String>,
 }
 
 impl SubagentContext {
-    /// The surroundings of a task that is nothing but a text.
+    /// Creates the context of a task that consists of a text only.
     pub fn task(description: impl Into<String>) -> Self {
         let task = TaskInfo {
             description: description.into(),
@@ -167,7 +167,7 @@ impl SubagentContext {
         }
     }
 
-    /// What the agent is asked: the task, and everything else that is known as data.
+    /// The prompt for the agent: the task, and all other context as data.
     pub(crate) fn task_text(&self, entry: &Entry) -> String {
         let mut out = match self.context.task.description.trim() {
             "" => format!("Carry out `{}`.", entry.id),
@@ -178,7 +178,8 @@ impl SubagentContext {
             fields.remove("task");
             fields.retain(|_, value| !value.is_null());
             if !fields.is_empty() {
-                // Text of strangers may be in here, so it must not be able to close the element.
+                // The context may contain untrusted text, which must not be able to close the
+                // element.
                 let data = rest.to_string().replace("</", "<\\/");
                 let _ = write!(
                     out,

@@ -1,24 +1,24 @@
-//! How skills fare.
+//! Metrics of skill executions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::SkillResult;
 
-/// How a skill has fared.
+/// Metrics of a skill's executions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillMetrics {
-    /// Executions, those from the cache not counted.
+    /// The number of executions, without cache hits.
     pub runs: u64,
-    /// How many of them failed.
+    /// The number of failed executions.
     pub failures: u64,
-    /// How often one was tried again.
+    /// The number of retries.
     pub retries: u64,
-    /// How often an earlier result was given.
+    /// The number of results served from the cache.
     pub cache_hits: u64,
-    /// How long all of them took.
+    /// The total duration.
     pub duration_ms_total: u64,
-    /// How long the longest took.
+    /// The longest duration.
     pub duration_ms_max: u64,
 }
 

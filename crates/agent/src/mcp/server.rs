@@ -1,4 +1,5 @@
-//! One server process: started by a supervisor, its complaints drained, its messages bounded.
+//! A server process: started by a supervisor, with its stderr drained and its messages limited in
+//! size.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -18,11 +19,11 @@ use repertoire_sandbox::process::{self, ProcessLimits, Spawn, Stdin, Termination
 
 const COMPLAINT_BYTES_MAX: usize = 2_000;
 
-/// The variables that every program needs; the rest of the environment is no server's business.
+/// The variables that every program needs; the rest of the environment is not passed to servers.
 const VARIABLES: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
-/// Why a server was left out.
+/// The reason why a server is not used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ServerError {
     #[error("servers behind a URL ({0}) are not supported here; a bridge program is")]
@@ -35,7 +36,7 @@ pub(super) enum ServerError {
     Protocol { problem: String, complaint: String },
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub(super) struct Server {
     service: RunningService<RoleClient, ()>,
@@ -45,7 +46,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts a server and asks what it offers.
+    /// Starts a server and lists its tools.
     pub(super) async fn start(
         name: &str,
         config: &ServerConfig,
@@ -116,17 +117,17 @@ impl Server {
         }
     }
 
-    /// What it is asked through.
+    /// The handle for sending requests to the server.
     pub(super) fn peer(&self) -> Peer<RoleClient> {
         self.service.peer().clone()
     }
 
-    /// What it offers.
+    /// The tools that the server offers.
     pub(super) fn offered(&self) -> Vec<rmcp::model::Tool> {
         self.offered.clone()
     }
 
-    /// Ends it: its input is closed, and what is there after the grace time is killed.
+    /// Stops the server: closes its stdin, and kills it after the grace period.
     pub(super) async fn end(self) {
         let Server { service, mut process, grace, .. } = self;
         let _ = timeout(grace, service.cancel()).await;
@@ -134,7 +135,7 @@ impl Server {
     }
 }
 
-/// A child with everything that ends with it.
+/// A child process with its resources, all of which are released together.
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -153,7 +154,8 @@ impl Process {
         Process { child, _group: group, complaints, drain }
     }
 
-    /// The end of what it complained. One that has ended has said it all; the pipe may be a moment behind.
+    /// The end of the server's stderr. Waits briefly, since the pipe of an exited process may not
+    /// be drained yet.
     async fn complaint(&mut self) -> String {
         if let Some(drain) = &mut self.drain {
             let _ = timeout(Duration::from_millis(200), drain).await;
@@ -188,7 +190,7 @@ async fn drained(mut stderr: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
     }
 }
 
-/// A stream that fails on a line that is too long, so that no message can fill the memory.
+/// A reader that fails if a line is too long, so that no message can exhaust memory.
 struct Bounded<R> {
     inner: R,
     line: usize,

@@ -1,4 +1,4 @@
-//! One tool of a server.
+//! A tool of an MCP server.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::words;
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
 
-/// One tool of a server.
+/// A tool of an MCP server.
 #[derive(Debug)]
 pub(super) struct ServerTool {
     name: String,
@@ -27,7 +27,7 @@ pub(super) struct ServerTool {
 }
 
 impl ServerTool {
-    /// A tool under a name that is still free; that name is taken then.
+    /// Creates a tool with a unique name, and adds that name to `taken`.
     pub(super) fn new(
         server: &str,
         tool: &rmcp::model::Tool,
@@ -106,8 +106,9 @@ impl Tool for ServerTool {
     }
 }
 
-/// Reading is harmless only where it ends at the server: what goes on to the world takes words with it. A server that
-/// says nothing of the world speaks to it, by the protocol.
+/// Derives the access from the server's hints. A read-only tool is only classified as reading if it
+/// stays within the server, since open-world tools can leak data. By the protocol, a missing
+/// open-world hint means true.
 fn access_of(hints: &ToolAnnotations) -> Access {
     match (hints.read_only_hint, hints.open_world_hint) {
         (Some(true), Some(false)) => Access::Read,
@@ -116,7 +117,8 @@ fn access_of(hints: &ToolAnnotations) -> Access {
     }
 }
 
-/// All that a call says: nobody here knows which argument matters, and a person who is asked must see it.
+/// Returns all arguments: the important one is unknown, and the user must see everything when asked
+/// for permission.
 fn subject(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),
@@ -125,7 +127,7 @@ fn subject(arguments: &Value) -> String {
     }
 }
 
-/// What a server answered, as text. What is no text is named.
+/// Converts a result to text, with placeholders for content that is not text.
 fn output(result: &CallToolResult) -> Output {
     let mut parts: Vec<String> = result.content.iter().map(part).collect();
     if parts.is_empty()

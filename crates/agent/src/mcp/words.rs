@@ -1,8 +1,10 @@
-//! A stranger's words, made fit to be shown to a model: no control characters, nothing hidden, an end.
+//! Sanitises untrusted text for the model: removes control and invisible characters, and limits the
+//! length.
 
 use serde_json::Value;
 
-/// A text without control and hidden characters, but for line breaks, cut with a mark.
+/// Removes control and invisible characters, except line breaks, and truncates the text with an
+/// ellipsis.
 pub(super) fn clean(text: &str, chars_max: usize) -> String {
     let (visible, _) = repertoire_text::invisible::removed(text);
     let mut visible = visible.trim_start_matches('\u{feff}').chars();
@@ -13,7 +15,7 @@ pub(super) fn clean(text: &str, chars_max: usize) -> String {
     cleaned
 }
 
-/// The same for every text of a schema, names of fields included.
+/// Cleans all strings of a schema, including field names.
 pub(super) fn clean_schema(value: &Value, chars_max: usize) -> Value {
     match value {
         Value::String(text) => Value::String(clean(text, chars_max)),
@@ -26,11 +28,11 @@ pub(super) fn clean_schema(value: &Value, chars_max: usize) -> Value {
     }
 }
 
-/// A name that every provider takes: letters, digits, `_` and `-`, at most 64 of them, and not one of `taken`, which
-/// are in lower case: rules do not tell `Run_Tests` from `run_tests`.
+/// Builds a name that every provider accepts: letters, digits, `_` and `-`, at most 64 characters,
+/// and not in `taken`, which is in lower case: permission rules don't distinguish `Run_Tests` from
+/// `run_tests`.
 pub(super) fn name(server: &str, tool: &str, taken: &std::collections::BTreeSet<String>) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let whole: String = format!("{server}_{tool}").chars().map(plain).collect();
+    let whole: String = format!("{server}_{tool}").chars().map(name_char).collect();
     let cut = |room: usize| whole.chars().take(room).collect::<String>();
     let first = cut(NAME_CHARS_MAX);
     let is_taken = |name: &str| taken.contains(&name.to_ascii_lowercase());
@@ -42,6 +44,10 @@ pub(super) fn name(server: &str, tool: &str, taken: &std::collections::BTreeSet<
         format!("{}{number}", cut(NAME_CHARS_MAX - number.len()))
     });
     numbered.into_iter().find(|name| !is_taken(name)).unwrap_or(first)
+}
+
+fn name_char(c: char) -> char {
+    if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }
 }
 
 const NAME_CHARS_MAX: usize = 64;

@@ -1,4 +1,5 @@
-//! Finds the agent and the tools it may use. On the first turn only: an edit counts from the next run on.
+//! Loads the agent and its permitted tools. Runs on the first turn only: edits apply to the next
+//! run.
 
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ fn definition(turn: &Turn) -> Result<Definition, TurnError> {
     }
     let catalog = turn.run.system.catalog();
     match catalog.agent(&turn.agent_name) {
-        // Who names no agent gets ours, and not a stranger's of the same name.
+        // The default agent is never replaced by an untrusted one of the same name.
         Some(entry) if turn.agent_name == DEFAULT_AGENT && entry.trust != Trust::Trusted => {
             let file = &entry.skill.origin.file;
             let message = format!("the agent in {file} is not used: nobody has agreed to it");
@@ -69,17 +70,23 @@ fn definition(turn: &Turn) -> Result<Definition, TurnError> {
     })
 }
 
+/// A tool's name without the rule in parentheses after it.
+fn bare_name(name: &str) -> String {
+    name.split('(').next().unwrap_or_default().trim().to_owned()
+}
+
 fn tools(turn: &Turn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
     let all = turn.run.system.tools();
     let agent = &turn.agent;
     let limit = turn.run.limit();
     let known = || all.iter().map(|tool| tool.name().to_owned());
-    let plain = |name: &&String| !name.contains('*');
-    let named = agent.tools.allowed.iter().flatten().filter(plain);
-    let bare = |name: &String| name.split('(').next().unwrap_or_default().trim().to_owned();
-    let missing: Vec<String> =
-        named.map(bare).filter(|name| !known().any(|tool| tool == tool_name(name))).collect();
-    // An agent of somebody else's names tools of another program; only one whose every tool is unknown cannot work.
+    let named = agent.tools.allowed.iter().flatten().filter(|name| !name.contains('*'));
+    let missing: Vec<String> = named
+        .map(|name| bare_name(name))
+        .filter(|name| !known().any(|tool| tool == tool_name(name)))
+        .collect();
+    // Agents written for other programs name tools that don't exist here; fail only if none of the
+    // tools exists.
     let names_any = agent.tools.allowed.as_ref().is_some_and(|names| !names.is_empty());
     let kept: Vec<Arc<dyn Tool>> = all
         .iter()
@@ -102,7 +109,7 @@ fn tools(turn: &Turn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
     Ok(kept)
 }
 
-/// A tool that could do nothing is not offered.
+/// Returns false for tools that could not do anything in this run; they are not offered.
 fn is_of_use(tool: &str, turn: &Turn) -> bool {
     match tool {
         "skill" | "skill_search" => turn.run.system.has_skills(),

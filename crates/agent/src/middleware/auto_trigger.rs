@@ -1,11 +1,11 @@
-//! Chooses the skills that the task needs and puts them on their way into the conversation, before the model has said
-//! a word. It never fails a run: what cannot be loaded is told and left out.
+//! Selects the skills that the task needs and queues them for the conversation, before the first
+//! model call. Never fails a run: skills that cannot be loaded are reported and skipped.
 
 use futures_util::future::BoxFuture;
 use repertoire_select::Task;
 use repertoire_select::selection::{Pick, Selection, Strategy};
 use repertoire_skill::activate::{Listing, Request};
-use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::catalog::Catalog;
 use repertoire_skill::render::message::auto_loaded;
 use repertoire_skill::skill::Context;
 
@@ -13,7 +13,7 @@ use super::{Injection, Middleware, Next, Turn, TurnError};
 use crate::event::{EventKind, LoadedBy, SkillPick};
 use crate::run::lock;
 
-/// Reasons that are told of a pick.
+/// The maximum number of reasons shown for a pick.
 const REASONS_SHOWN: usize = 3;
 
 /// Selects skills on the first turn.
@@ -71,15 +71,15 @@ fn inject(turn: &mut Turn) {
     lock(&turn.run.winners).clone_from(&turn.conversation.winners);
 }
 
-/// A skill that works in a conversation of its own is the model's to call, unless somebody named it or nobody could.
+/// Returns true for a skill that runs in a forked conversation and that the model should call
+/// itself. If the user named the skill, or the model has no `skill` tool, it is loaded directly.
 fn is_apart(turn: &Turn, catalog: &Catalog, pick: &Pick) -> bool {
-    let forks = |entry: &Entry| entry.skill.claude.context == Context::Fork;
     pick.strategy != Strategy::Hint
         && turn.tools.iter().any(|tool| tool.name() == "skill")
-        && catalog.get(&pick.name).is_some_and(forks)
+        && catalog.get(&pick.name).is_some_and(|entry| entry.skill.claude.context == Context::Fork)
 }
 
-/// Skills that the agent's definition names are loaded whatever the task is.
+/// Loads the skills that the agent's definition pins, regardless of the task.
 fn pin(turn: &mut Turn, catalog: &Catalog) {
     let agent = turn.agent.clone();
     for name in &agent.skills {
@@ -144,12 +144,9 @@ fn load(turn: &mut Turn, catalog: &Catalog, id: &str, by: LoadedBy, reason: &str
     turn.injections.push(Injection { skill: entry.id.clone(), role, text });
 }
 
-/// Why a skill was picked, in a few words.
+/// A short reason for a pick.
 fn reason(pick: &Pick) -> String {
     let shown: Vec<String> =
         pick.reasons.iter().take(REASONS_SHOWN).map(ToString::to_string).collect();
-    match shown.is_empty() {
-        true => pick.strategy.to_string(),
-        false => shown.join("; "),
-    }
+    if shown.is_empty() { pick.strategy.to_string() } else { shown.join("; ") }
 }

@@ -1,4 +1,4 @@
-//! Sets the conversation up on the first turn, and keeps it within what the model can read on every turn.
+//! Sets up the conversation on the first turn, and describes the tools on every turn.
 
 use futures_util::future::BoxFuture;
 use repertoire_model::{Message, ToolSpec, UserPart};
@@ -9,7 +9,7 @@ use repertoire_skill::trust::Trust;
 use super::{Injection, Middleware, Next, Turn, TurnError};
 use crate::system::Asked;
 
-/// Sets up the context.
+/// Sets up the conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct Context;
 
@@ -33,7 +33,8 @@ impl Middleware for Context {
     }
 }
 
-/// Tools are described anew when the catalog has changed: the `skill` tool lists what there is.
+/// Regenerates the tool descriptions when the catalog has changed, since the `skill` tool lists the
+/// skills.
 fn describe_tools(turn: &mut Turn) {
     let generation = turn.run.system.catalog().generation();
     if turn.iteration > 1 && turn.specs_of == Some(generation) {
@@ -48,8 +49,8 @@ fn spec_tokens(spec: &ToolSpec) -> u64 {
     (spec.description.len() + spec.parameters.to_string().len()) as u64 / 4
 }
 
-/// The system prompt, then the skills that are trusted in the order of their rank, then the user's turn with the skills
-/// that are not. In a conversation that goes on, skills come right before what the user says.
+/// Adds the system prompt, then the trusted skills by rank, then the user's message with the
+/// untrusted skills. In a resumed conversation, skills come right before the user's message.
 fn set_up(turn: &mut Turn) {
     turn.conversation.mend();
     let is_new = turn.conversation.messages.is_empty();
@@ -77,7 +78,7 @@ fn set_up(turn: &mut Turn) {
     turn.conversation.messages.push(Message::User { content: said });
 }
 
-/// An agent whose file was edited, or another agent, speaks with its own words also in a conversation that goes on.
+/// Updates the system prompt of a resumed conversation, if the agent or its file has changed.
 fn renew_prompt(turn: &mut Turn) {
     let prompt = system_prompt(turn);
     if let Some(Message::System { text }) = turn.conversation.messages.first_mut()
@@ -102,7 +103,8 @@ fn system_prompt(turn: &Turn) -> String {
     out
 }
 
-/// An agent's file that nobody agreed to speaks as the operator only if a person asked for that agent by name.
+/// Returns true if the agent's instructions may be the system prompt: it is trusted, or the user
+/// requested it by name.
 fn speaks_as_operator(turn: &Turn) -> bool {
     turn.agent.trust == Trust::Trusted || turn.asked == Asked::ByName
 }

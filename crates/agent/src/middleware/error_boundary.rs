@@ -1,4 +1,4 @@
-//! Nothing that goes wrong in a turn gets past here: it becomes the outcome of the run.
+//! Converts every error and panic of a turn to the outcome of the run.
 
 use std::panic::AssertUnwindSafe;
 
@@ -25,10 +25,10 @@ impl Middleware for ErrorBoundary {
         Box::pin(async move {
             let cancel = turn.run.cancel.clone();
             let is_over = turn.iteration > 1 && cancel.is_cancelled();
-            // A panic in one run must not end the others of the process.
+            // A panic in one run must not affect other runs of the process.
             let rest = AssertUnwindSafe(next.run(turn)).catch_unwind();
             let ended = tokio::select! {
-                // First the work, so that sub-agents can end by themselves and say so.
+                // Poll the work first, so that sub-agents can stop on their own and report it.
                 biased;
                 () = std::future::ready(()), if is_over => Err(TurnError::Cancelled),
                 ended = rest => ended.unwrap_or_else(|panic| Err(TurnError::Panicked(words(&*panic)))),
@@ -48,17 +48,20 @@ impl Middleware for ErrorBoundary {
     }
 }
 
-/// What the agent had said since the user spoke, before things went wrong.
+/// The last text of the agent since the user's last message.
 fn last_text(turn: &Turn) -> String {
-    let is_task = |message: &Message| match message {
+    let since = turn.messages().iter().rev().take_while(|message| !has_user_text(message));
+    let said = since.filter(|message| matches!(message, Message::Assistant { .. }));
+    said.map(Message::text).find(|text| !text.trim().is_empty()).unwrap_or_default()
+}
+
+fn has_user_text(message: &Message) -> bool {
+    match message {
         Message::User { content } => {
             content.iter().any(|part| matches!(part, UserPart::Text { .. }))
         }
         _ => false,
-    };
-    let since = turn.messages().iter().rev().take_while(|message| !is_task(message));
-    let said = since.filter(|message| matches!(message, Message::Assistant { .. }));
-    said.map(Message::text).find(|text| !text.trim().is_empty()).unwrap_or_default()
+    }
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> String {

@@ -1,4 +1,4 @@
-//! One call of the model: text is told as it comes, the answer is put together, and what it cost is noted.
+//! Calls the model: emits text as it arrives, assembles the answer, and records its cost.
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -11,7 +11,6 @@ use super::{Middleware, ModelChoice, Next, Outcome, Turn, TurnError};
 use crate::event::EventKind;
 use crate::run::Run;
 
-/// Calls the model.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelCall;
 
@@ -40,9 +39,9 @@ impl Middleware for ModelCall {
     }
 }
 
-/// The request for the conversation as it stands.
+/// Builds the request for the current conversation.
 pub fn request<'a>(turn: &'a Turn, model: &'a ModelChoice) -> Request<'a> {
-    // A model that must answer in a shape and may call tools is asked for the shape on every turn.
+    // The format is also requested on turns in which the model may still call tools.
     let format: ResponseFormat = turn.options.format.clone().unwrap_or(turn.agent.format.clone());
     Request {
         tools: &turn.specs,
@@ -98,12 +97,12 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
     Ok(response)
 }
 
-/// A call that the breaker let pass. One that is dropped before its end says nothing of the service and lets others try,
-/// and what it used counts all the same.
+/// A model call that the circuit breaker admitted. If it is dropped before its end, it does not
+/// count as a failure of the service and frees the breaker, but its usage is still recorded.
 struct Admitted<'a> {
     run: &'a Run,
     model: &'a ModelChoice,
-    /// The answer so far, until it is paid for.
+    /// The answer so far; `None` once it has been recorded.
     answer: Option<Assembler>,
 }
 
@@ -144,7 +143,7 @@ fn tell(turn: &Turn, delta: &Delta) {
 fn remember(turn: &mut Turn, response: Response) {
     let usage = response.usage;
     turn.conversation.messages.push(response.message.clone());
-    // What was read and written is all of the conversation up to here.
+    // Input and output tokens together cover the conversation up to here.
     let measured = usage.total();
     if measured > 0 {
         turn.conversation.measured = Some((turn.conversation.messages.len(), measured));
@@ -162,7 +161,7 @@ fn stop_word(stop: &StopReason) -> String {
     }
 }
 
-/// Whether a message says anything or calls anything.
+/// Returns true if a message has neither text nor tool calls.
 pub(crate) fn is_empty(message: &Message) -> bool {
     message.text().trim().is_empty() && message.tool_calls().next().is_none()
 }

@@ -1,5 +1,5 @@
-//! Chooses the model: the caller's, else the agent's, else the one asked for of the agent that delegated to it, else the
-//! configured one.
+//! Selects the model: the caller's, else the agent's, else the one requested for the delegating
+//! agent, else the configured one.
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ModelName;
@@ -8,7 +8,7 @@ use super::{Middleware, ModelChoice, Next, Turn, TurnError};
 use crate::compaction;
 use crate::limits::CONTEXT_TOKENS_UNKNOWN;
 
-/// Selects the provider and its model.
+/// Selects the model.
 #[derive(Clone, Copy, Debug)]
 pub struct ProviderSelection;
 
@@ -26,7 +26,7 @@ impl Middleware for ProviderSelection {
             if turn.model.is_none() {
                 turn.model = Some(choose(turn));
             }
-            // What fits depends on the model, so this is the place to see that it does.
+            // The budget depends on the model, so compaction happens here.
             if !turn.preview {
                 compaction::fit(turn).await;
             }

@@ -1,5 +1,5 @@
-//! Calls the model again where that helps, waits for an allowance, and makes the conversation shorter when the provider
-//! says that it is too long.
+//! Retries model calls where that can help, waits for usage limits to reset, and compacts the
+//! conversation when the provider rejects it as too long.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{Middleware, Next, Turn, TurnError};
 use crate::compaction;
 use crate::event::EventKind;
 
-/// Tries again.
+/// Retries failed model calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry;
 
@@ -46,7 +46,7 @@ impl Middleware for Retry {
     }
 }
 
-/// Waits as long as it takes until the next call, and returns its number.
+/// Waits until the next attempt, and returns its number.
 async fn decide(turn: &Turn, error: Error, attempt: u32) -> Result<u32, TurnError> {
     let system = &turn.run.system;
     let now_ms = system.clock().now_ms();
@@ -60,10 +60,10 @@ async fn decide(turn: &Turn, error: Error, attempt: u32) -> Result<u32, TurnErro
             let what = "model call".to_owned();
             turn.run.events.emit(EventKind::Retry { what, reason, attempt, after_ms });
             tokio::time::sleep(Duration::from_millis(after_ms)).await;
-            // A call that the breaker held back was none.
+            // A call that the circuit breaker blocked does not count as an attempt.
             Ok(attempt + u32::from(!matches!(error, Error::CircuitOpen { .. })))
         }
-        // A reset that is over and did not help is a failure like others.
+        // If the limit has already reset and the call failed anyway, treat it like other failures.
         Advice::Pause { until_ms } if until_ms <= now_ms => {
             let limit = system.config().retry.attempts_max;
             if attempt >= limit {

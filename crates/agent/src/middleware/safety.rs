@@ -1,4 +1,4 @@
-//! Limits: depth, turns, tokens, time and money, looked at before every call of the model.
+//! Enforces the limits on depth, turns, tokens, time and money before every model call.
 
 use futures_util::future::BoxFuture;
 use repertoire_model::Usage;
@@ -7,7 +7,7 @@ use super::{Middleware, Next, Turn, TurnError};
 use crate::event::EventKind;
 use crate::spending::LimitReached;
 
-/// Keeps a run within its limits.
+/// Enforces the limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Safety;
 

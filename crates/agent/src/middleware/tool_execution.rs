@@ -1,5 +1,6 @@
-//! Does what the model asked for. Calls that may run beside each other do, the others one by one; answers come back in
-//! the order of the calls; every call and every answer is told, also when it fails. With no calls, the run is over.
+//! Executes the model's tool calls. Concurrency-safe calls run in parallel, the others one by one;
+//! results are in the order of the calls, and every call and result is reported as an event. An
+//! answer without calls ends the run.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::run::{Run, lock};
 use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 
-/// Executes tools.
+/// Executes tool calls.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolExecution;
 
@@ -48,7 +49,7 @@ impl Middleware for ToolExecution {
     }
 }
 
-/// An answer without calls ends the run, if it is what was asked for.
+/// Ends the run with an answer that has no tool calls, if it matches the requested format.
 fn conclude(turn: &mut Turn, message: &Message, stop: &StopReason) -> Result<(), TurnError> {
     match stop {
         StopReason::Refusal => return Err(TurnError::Refused),
@@ -60,7 +61,7 @@ fn conclude(turn: &mut Turn, message: &Message, stop: &StopReason) -> Result<(),
     match shaped(&text, format) {
         Ok(structured) => {
             if is_empty(message) {
-                // An empty turn would be refused by providers when the conversation goes on.
+                // Providers reject conversations with empty messages.
                 turn.conversation.messages.pop();
             }
             turn.outcome = Some(Outcome::done(text, structured));
@@ -78,7 +79,7 @@ fn conclude(turn: &mut Turn, message: &Message, stop: &StopReason) -> Result<(),
     }
 }
 
-/// The answer as JSON, if JSON was asked for.
+/// Parses and validates the answer if JSON was requested.
 pub(crate) fn shaped(text: &str, format: &ResponseFormat) -> Result<Option<Value>, String> {
     let schema = match format {
         ResponseFormat::Text => return Ok(None),
@@ -94,7 +95,7 @@ pub(crate) fn shaped(text: &str, format: &ResponseFormat) -> Result<Option<Value
     }
 }
 
-/// Models like to put JSON into a fence.
+/// Strips a code fence: models like to put JSON into one.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let inner = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
@@ -126,12 +127,12 @@ fn is_safe(turn: &Turn, call: &ToolCall) -> bool {
 }
 
 fn find<'t>(turn: &'t Turn, name: &str) -> Option<&'t Arc<dyn Tool>> {
-    // Models that were brought up on another agent call `Read` and mean `read`.
+    // Some models call tools by another agent's names: `Read` for `read`.
     let named = |name: &str| turn.tools.iter().find(|tool| tool.name() == name);
     named(name).or_else(|| named(&tool_name(name)))
 }
 
-/// One call from its event to its result.
+/// Executes one call, from its event to its result.
 async fn one(turn: &Turn, call: &ToolCall) -> ToolResult {
     let started = Instant::now();
     let arguments = call.parsed();
@@ -156,7 +157,8 @@ async fn one(turn: &Turn, call: &ToolCall) -> ToolResult {
     ToolResult { call_id: call.id.clone(), text: output.text, is_error: output.is_error }
 }
 
-/// A call that was told and whose result was not. When the run is stopped in the middle of it, that is the result.
+/// A call that was reported and has no result yet. If the run is stopped during the call, its drop
+/// reports that as the result.
 struct Open<'a> {
     run: &'a Run,
     call: &'a ToolCall,
@@ -187,27 +189,28 @@ impl Drop for Open<'_> {
     }
 }
 
-/// Tools whose results are the text of files: invisible characters are shown there, so that the model knows that they are
-/// in the file. In all other results they are removed.
+/// Tools whose results are file contents: invisible characters are displayed there, so that the
+/// model knows they are in the file. In all other results they are removed.
 const TOOLS_THAT_SHOW_FILES: &[&str] = &["read", "grep", "glob", "list", "edit"];
 
-/// Shows or removes invisible characters in a result, and says so.
+/// Displays or removes invisible characters in a result, with a note.
 fn visible(output: Output, tool: &str) -> Output {
     let (removed, summary) = invisible::removed(&output.text);
     if summary.is_empty() {
         return output;
     }
-    let text = match TOOLS_THAT_SHOW_FILES.contains(&tool) {
-        true => format!(
+    let text = if TOOLS_THAT_SHOW_FILES.contains(&tool) {
+        format!(
             "{}\n[invisible characters in this text, shown as ⟨U+…⟩: {summary}]",
             invisible::shown(&output.text).trim_end()
-        ),
-        false => format!("{removed}\n[invisible characters removed: {summary}]"),
+        )
+    } else {
+        format!("{removed}\n[invisible characters removed: {summary}]")
     };
     Output { text, ..output }
 }
 
-/// Tools of others may answer with anything. A skill's text has a budget of its own.
+/// Truncates long results, since MCP tools may return anything. A skill's text has its own budget.
 fn bounded(output: Output, turn: &Turn, call: &ToolCall) -> Output {
     let chars_max = turn.run.workplace.limits.output_chars_max;
     if output.spilled.is_some() || call.name == "skill" || output.text.len() <= chars_max {
@@ -234,7 +237,7 @@ async fn perform(turn: &Turn, call: &ToolCall, arguments: &Value, subject: &str)
         return Output::error(format!("Not allowed: {reason}"));
     }
     let doing = tool.call(Call { id: &call.id, arguments, run: &turn.run });
-    // A defect in one tool is an answer to the model, not the end of the run.
+    // A panic in a tool becomes a result for the model and does not end the run.
     AssertUnwindSafe(doing).catch_unwind().await.unwrap_or_else(|_| {
         Output::error(format!("The tool {} failed from a defect of its own.", call.name))
     })
@@ -249,7 +252,7 @@ async fn permitted(
     let access = tool.access(arguments);
     within_limit(run, tool, access)?;
     let runs_programs = matches!(access, Access::Execute | Access::Network);
-    // Only here does it matter what the sandbox is: looking for one takes a moment.
+    // Probe the sandbox only for tools that run programs: probing takes a moment.
     let is_sandboxed = runs_programs && run.workplace.sandbox.is_enforced();
     if runs_programs {
         tell_degradations(run);
@@ -278,8 +281,8 @@ async fn permitted(
     }
 }
 
-/// Refuses a call with an effect that the agent, or one above it, may not have. Commands that must be kept from changing
-/// files or from the network need a sandbox that does so.
+/// Rejects a call with an effect that the agent, or one that delegated to it, may not have.
+/// Commands that must not change files or use the network need a sandbox that enforces it.
 fn within_limit(run: &Run, tool: &dyn Tool, access: Access) -> Result<(), String> {
     let limit = run.limit();
     if let Some(refusal) = limit.refuses_call(tool, access) {
@@ -296,7 +299,7 @@ fn within_limit(run: &Run, tool: &dyn Tool, access: Access) -> Result<(), String
     Ok(())
 }
 
-/// What the sandbox lacks is told once, before the first program.
+/// Reports missing sandbox features once, before the first program is run.
 fn tell_degradations(run: &Run) {
     for message in run.workplace.sandbox.degradations() {
         run.events.emit_once(EventKind::Degraded { what: "sandbox".to_owned(), message });

@@ -1,4 +1,4 @@
-//! Patterns of paths, as in `.gitignore`: `src/**`, `/docs`, `*.lock`, `//absolute/path`.
+//! Path patterns, as in `.gitignore`: `src/**`, `/docs`, `*.lock`, `//absolute/path`.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
@@ -6,15 +6,15 @@ use globset::{GlobBuilder, GlobMatcher};
 use super::rule::{Rule, RuleError};
 use repertoire_sandbox::beneath::normalised;
 
-/// A pattern of paths. It matches what it names and everything beneath.
+/// A path pattern. It matches the paths that it names and everything beneath them.
 #[derive(Clone, Debug)]
 pub(super) struct PathPattern {
     glob: GlobMatcher,
-    /// Whether it is of whole paths, and not of those beneath the work folder.
+    /// True if the pattern is matched against absolute paths rather than paths relative to the work folder.
     is_absolute: bool,
-    /// Whether the pattern ends with a plain name, and so may name a folder.
+    /// True if the pattern ends with a literal name, and so may name a folder.
     ends_plainly: bool,
-    /// Whether it ends with `**`.
+    /// True if the pattern ends with `**`.
     ends_deeply: bool,
 }
 
@@ -42,17 +42,17 @@ impl PathPattern {
         })
     }
 
-    /// Whether it is of whole paths, and not of those beneath the work folder.
+    /// Returns true if the pattern is matched against absolute paths rather than paths relative to the work folder.
     pub(super) fn is_absolute(&self) -> bool {
         self.is_absolute
     }
 
-    /// Whether a path fits, or a folder that it is in: for rules that deny.
+    /// Returns true if the pattern matches a path or any of its parents. For rules that deny.
     pub(super) fn matches(&self, path: &str) -> bool {
         self.folder_matches(path) || self.names_content_of(path)
     }
 
-    /// Whether a path itself fits, or a folder that the pattern names in full: for rules that allow.
+    /// Returns true if the pattern matches a path itself, or names one of its parents in full. For rules that allow.
     pub(super) fn matches_strictly(&self, path: &str) -> bool {
         self.glob.is_match(path)
             || self.ends_plainly && self.folder_matches(path)
@@ -63,7 +63,8 @@ impl PathPattern {
         Utf8Path::new(path).ancestors().any(|part| part != "" && self.glob.is_match(part))
     }
 
-    /// `src/**` is about what is in `src`, and listing `src` shows it.
+    /// Returns true if the pattern matches the contents of a folder: `src/**` applies to listing `src`, which shows
+    /// them.
     fn names_content_of(&self, path: &str) -> bool {
         self.glob.is_match(Utf8Path::new(path).join("_"))
     }
@@ -78,23 +79,23 @@ fn relative(pattern: &str) -> String {
     }
 }
 
-/// The names of a path: as it was given, and as it is without links.
+/// The names of a path: as given, and with symlinks resolved.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    /// Relative to the work folder if it is there.
+    /// Relative to the work folder, if the path is inside it.
     relative: Vec<String>,
-    /// From the root, if it is known.
+    /// Absolute, if the path's location is known.
     absolute: Vec<String>,
 }
 
 impl Names {
-    /// Those that a pattern is about.
+    /// The names against which a pattern is matched.
     pub(super) fn for_pattern(&self, pattern: &PathPattern) -> &[String] {
         if pattern.is_absolute() { &self.absolute } else { &self.relative }
     }
 }
 
-/// The names of a path in a work folder.
+/// Computes the names of a path in a work folder.
 pub(super) fn names(subject: &str, dir: Option<&Utf8Path>) -> Names {
     let given = normalised(subject);
     let Some(dir) = dir else {
@@ -118,7 +119,7 @@ pub(super) fn names(subject: &str, dir: Option<&Utf8Path>) -> Names {
     Names { relative, absolute: both.into_iter().map(Utf8PathBuf::into_string).collect() }
 }
 
-/// A path without links, as far as there is something on the disk.
+/// Resolves the symlinks of a path, as far as it exists.
 fn without_links(path: &Utf8Path) -> Utf8PathBuf {
     for there in path.ancestors() {
         if let Ok(real) = there.canonicalize_utf8() {
@@ -129,18 +130,18 @@ fn without_links(path: &Utf8Path) -> Utf8PathBuf {
     path.to_owned()
 }
 
-/// Rules over paths that tools that search many files pass over.
+/// Path rules that search tools apply to skip files.
 #[derive(Clone, Debug, Default)]
 pub struct PathRules {
     patterns: Vec<PathPattern>,
 }
 
 impl PathRules {
-    /// The paths of rules such as `Read(private/**)`.
+    /// Collects the paths of rules such as `Read(private/**)`.
     ///
     /// # Errors
     ///
-    /// When one is no rule.
+    /// If a rule is malformed.
     pub fn new(rules: &[&str]) -> Result<Self, RuleError> {
         let rules: Result<Vec<Rule>, RuleError> = rules.iter().map(|rule| rule.parse()).collect();
         rules.map(|rules| PathRules::hidden_by(&rules))
@@ -150,12 +151,10 @@ impl PathRules {
         PathRules { patterns: rules.into_iter().filter_map(Rule::read_paths).cloned().collect() }
     }
 
-    /// Whether a path is among them: as it is relative to the work folder, and whole.
+    /// Returns true if a path matches. `relative` is relative to the work folder, `whole` is absolute.
     pub fn matches(&self, relative: &str, whole: &str) -> bool {
-        let fits = |pattern: &PathPattern| match pattern.is_absolute() {
-            true => pattern.matches(whole),
-            false => pattern.matches(relative),
-        };
-        self.patterns.iter().any(fits)
+        self.patterns
+            .iter()
+            .any(|pattern| pattern.matches(if pattern.is_absolute() { whole } else { relative }))
     }
 }

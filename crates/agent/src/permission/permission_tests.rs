@@ -232,7 +232,7 @@ fn a_denied_command_is_not_hidden_by_options_quotes_or_length() {
     denies(rule, "bash", "git -C push log", false);
     denies("Bash(rm:*)", "bash", "sh -c 'cd x&&rm'", true);
     denies("Bash(rm:*)", "bash", &format!("rm x #{}", "x".repeat(70_000)), true);
-    // It takes neither minutes nor all of the memory.
+    // Takes neither minutes nor all of the memory.
     denies("Bash(rm:*)", "bash", &format!("env {}", "a ".repeat(30_000)), true);
     denies("Bash(rm:*)", "bash", &format!("echo {}", "a ".repeat(30_000)), false);
 }
@@ -421,7 +421,7 @@ fn some_permissions() -> impl Strategy<Value = Permissions> {
     })
 }
 
-/// How much a decision lets through.
+/// The permissiveness of a decision.
 fn openness(decision: Decision) -> u8 {
     match decision {
         Decision::Deny => 0,
@@ -467,7 +467,7 @@ proptest! {
         let permissions = with(Mode::Default, &["Bash(ls:*)"], &[], &[]);
         let whole = format!("ls {operator} rm x {operator} {command}");
         prop_assert_eq!(decision(&permissions, "bash", &whole), Decision::Ask);
-        // It neither hangs nor panics, whatever is asked.
+        // Never hangs or panics, whatever the input.
         decision(&permissions, "bash", &command);
         decision(&with(Mode::Full, &[], &[], &["Bash(rm:*)"]), "bash", &command);
     }

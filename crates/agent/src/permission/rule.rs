@@ -1,4 +1,4 @@
-//! One rule, and whether a call fits it.
+//! A permission rule, and whether a call matches it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,60 +9,53 @@ use super::paths::{self, Names, PathPattern};
 use super::shell::{self, Commands};
 use crate::tool::Access;
 
-/// Longest rule.
+/// The maximum length of a rule.
 const RULE_BYTES_MAX: usize = 4_096;
 
-/// A rule: a tool, and what its calls are about.
+/// A rule: a tool, and a pattern for the subject of its calls.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// As it was written.
+    /// The original text.
     written: String,
-    /// The tool; `*` stands for any letters.
+    /// The tool's name; `*` stands for any characters.
     tool: String,
     subject: Subject,
-    /// What a call must touch, if that matters.
+    /// The access that a call must have, if that matters.
     access: Option<Access>,
 }
 
 #[derive(Clone, Debug)]
 enum Subject {
-    /// Whatever it is about.
     Any,
-    /// Exactly this, and never a pattern.
+    /// Exactly this text, never a pattern.
     Exactly(String),
     /// The words that a command begins with.
     CommandPrefix(Vec<String>),
-    /// A command with `*` for any letters.
+    /// A command in which `*` stands for any characters.
     Command(String),
-    /// A path.
     Path(PathPattern),
     /// An address on this host.
     Domain(String),
     /// Any address.
     Address,
-    /// Any search of the web.
+    /// Any web search.
     WebSearch,
-    /// Text with `*` for any letters.
+    /// Text in which `*` stands for any characters.
     Text(String),
 }
 
-/// Why a text is no rule.
+/// The reason why a text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// It is empty, too long, or its brackets do not fit.
+    /// The text is empty, too long, or has unbalanced brackets.
     #[error("`{0}` is not a rule; write `Tool` or `Tool(pattern)`, such as `Bash(git status:*)`")]
     Malformed(String),
-    /// The pattern of paths is wrong.
+    /// The path pattern is invalid.
     #[error("`{rule}` is not a rule: {why}")]
-    Path {
-        /// The rule.
-        rule: String,
-        /// What is wrong.
-        why: String,
-    },
+    Path { rule: String, why: String },
 }
 
-/// Our name for a tool that other agents call otherwise; case does not matter.
+/// Maps other agents' tool names to ours. Case does not matter.
 pub fn tool_name(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
     let ours = match lower.as_str() {
@@ -80,7 +73,7 @@ pub fn tool_name(name: &str) -> String {
     ours.to_owned()
 }
 
-/// Our name for a tool of an MCP server that a rule calls `mcp__server__tool`, and for all tools of `mcp__server`.
+/// Our name for the MCP tool that a rule calls `mcp__server__tool`; `mcp__server` stands for all tools of the server.
 pub(crate) fn mcp_name(tool: &str) -> Option<String> {
     let rest = tool.strip_prefix("mcp__")?;
     let (server, tool) = rest.split_once("__").unwrap_or((rest, "*"));
@@ -99,11 +92,11 @@ const CHANGING_TOOLS: &[&str] = &["edit", "write"];
 pub(super) struct CallView<'a> {
     tool: String,
     subject: &'a str,
-    /// The commands in it, if it is a command.
+    /// The commands in the subject, if the tool runs commands.
     commands: Option<Commands>,
-    /// The names of the paths in it.
+    /// The names of the paths in the subject.
     paths: Vec<Names>,
-    /// What it touches, if that is known.
+    /// The access of the call, if it is known.
     access: Option<Access>,
 }
 
@@ -112,21 +105,33 @@ impl<'a> CallView<'a> {
         let tool = tool.to_ascii_lowercase();
         let has = |list: &[&str]| list.contains(&tool.as_str());
         let commands = has(COMMAND_TOOLS).then(|| shell::split(subject));
-        let paths = match has(READING_TOOLS) || has(CHANGING_TOOLS) {
-            true => vec![paths::names(subject, dir)],
-            false if tool == "git" => named_by(commands.as_ref(), dir),
-            false => Vec::new(),
+        let paths = if has(READING_TOOLS) || has(CHANGING_TOOLS) {
+            vec![paths::names(subject, dir)]
+        } else if tool == "git" {
+            named_by(commands.as_ref(), dir)
+        } else {
+            Vec::new()
         };
         CallView { commands, paths, subject, tool, access: None }
     }
 
-    /// The call with what it touches.
+    /// Sets the access of the call.
     pub(super) fn with(self, access: Access) -> Self {
         CallView { access: Some(access), ..self }
     }
+
+    /// Returns true if the call is a command, all of it is understood, and every command in it fits.
+    fn all_commands(&self, fits: &dyn Fn(&shell::Simple) -> bool) -> bool {
+        self.commands.as_ref().is_some_and(|commands| commands.all_plain(fits))
+    }
+
+    /// Returns true if the call runs any command that fits.
+    fn any_command(&self, fits: &dyn Fn(&shell::Simple) -> bool) -> bool {
+        self.commands.as_ref().is_some_and(|commands| commands.any_hidden(fits))
+    }
 }
 
-/// What a command of git names that may be a path, `HEAD:path` among it.
+/// The arguments of a git command that may be paths, including the path in `HEAD:path`.
 fn named_by(commands: Option<&Commands>, dir: Option<&Utf8Path>) -> Vec<Names> {
     let words = commands.into_iter().flat_map(Commands::words).skip(1);
     let paths = words.filter(|word| !word.starts_with('-')).map(|word| {
@@ -147,55 +152,51 @@ impl Rule {
         }
     }
 
-    /// The same rule for calls that touch this and nothing else.
+    /// Restricts the rule to calls with this access.
     pub(super) fn only_for(self, access: Access) -> Rule {
         Rule { access: Some(access), ..self }
     }
 
-    /// Whether a call fits for a rule that allows: all of it must.
+    /// Returns true if the whole call matches. For rules that allow.
     pub(super) fn permits(&self, call: &CallView<'_>) -> bool {
         if !self.names(call) || self.access.is_some_and(|access| call.access != Some(access)) {
             return false;
         }
-        let commands = |fits: &dyn Fn(&shell::Simple) -> bool| {
-            call.commands.as_ref().is_some_and(|commands| commands.all_plain(fits))
-        };
         match &self.subject {
-            // Who allows the project's tests has not allowed every command that is said to run some.
+            // A rule for `run_tests` allows the project's tests, not any command passed as `command`.
             Subject::Any if self.tool == "run_tests" => {
-                commands(&|simple| simple.begins_with(&["run_tests".to_owned()]))
+                call.all_commands(&|simple| simple.begins_with(&["run_tests".to_owned()]))
             }
             Subject::Any => true,
             Subject::Exactly(text) => text == call.subject,
-            Subject::CommandPrefix(words) => commands(&|simple| simple.begins_with(words)),
+            Subject::CommandPrefix(words) => call.all_commands(&|simple| simple.begins_with(words)),
             Subject::Command(pattern) => {
-                call.subject == pattern || commands(&|simple| simple.is_like(pattern))
+                call.subject == pattern || call.all_commands(&|simple| simple.is_like(pattern))
             }
             Subject::Path(pattern) => {
                 let mut names = call.paths.iter().map(|names| names.for_pattern(pattern));
                 let fits = |names: &[String]| {
                     !names.is_empty() && names.iter().all(|path| pattern.matches_strictly(path))
                 };
+                // Git's arguments are only possibly paths, so a path rule may deny them but never allow them.
                 call.tool != "git" && !call.paths.is_empty() && names.all(fits)
             }
             other => fits_text(other, call),
         }
     }
 
-    /// Whether a call fits for a rule that denies or asks: any part of it is enough.
+    /// Returns true if any part of the call matches. For rules that deny or ask.
     pub(super) fn forbids(&self, call: &CallView<'_>) -> bool {
         if !self.names(call) {
             return false;
         }
-        let commands = |fits: &dyn Fn(&shell::Simple) -> bool| {
-            call.commands.as_ref().is_some_and(|commands| commands.any_hidden(fits))
-        };
         match &self.subject {
             Subject::Any => true,
             Subject::Exactly(text) => text == call.subject,
-            Subject::CommandPrefix(words) => commands(&|simple| simple.begins_with(words)),
+            Subject::CommandPrefix(words) => call.any_command(&|simple| simple.begins_with(words)),
             Subject::Command(pattern) => {
-                shell::is_like(call.subject, pattern) || commands(&|simple| simple.is_like(pattern))
+                shell::is_like(call.subject, pattern)
+                    || call.any_command(&|simple| simple.is_like(pattern))
             }
             Subject::Path(pattern) => {
                 let mut names = call.paths.iter().flat_map(|names| names.for_pattern(pattern));
@@ -205,7 +206,7 @@ impl Rule {
         }
     }
 
-    /// The paths that the rule is about, if it is about reading some.
+    /// The path pattern of the rule, if it is about reading.
     pub(super) fn read_paths(&self) -> Option<&PathPattern> {
         match &self.subject {
             Subject::Path(pattern) if READING_TOOLS.contains(&self.tool.as_str()) => Some(pattern),
@@ -213,8 +214,8 @@ impl Rule {
         }
     }
 
-    /// Whether the rule is about the call's tool. A rule about commands or files is about them whichever tool is used:
-    /// who denies `Bash(git push:*)` or `Read(secrets/**)` means the `git` and `grep` tools as well.
+    /// Returns true if the rule applies to the call's tool. Rules about commands and files apply to every tool that can
+    /// do the same: `Bash(git push:*)` also covers the `git` tool, and `Read(secrets/**)` also `grep`.
     fn names(&self, call: &CallView<'_>) -> bool {
         let tool = call.tool.as_str();
         if self.tool == tool || shell::is_like(tool, &self.tool) {
@@ -283,7 +284,7 @@ impl FromStr for Rule {
     }
 }
 
-/// Two names of other agents are halves of one tool of ours.
+/// The subject of a rule without a pattern. Other agents split our `research` tool into fetching and searching.
 fn any_of(name: &str) -> Subject {
     match name {
         "webfetch" | "web_fetch" => Subject::Address,
@@ -307,16 +308,18 @@ fn subject_of(tool: &str, pattern: &str) -> Result<Subject, String> {
     })
 }
 
-/// `Git(push:*)` is `Bash(git push:*)`: the subjects of `git` and `github` are whole commands.
+/// Builds the subject of a command rule. `Git(push:*)` means `Bash(git push:*)`: the subjects of `git` and `github` are
+/// whole commands.
 fn command_of(tool: &str, pattern: &str) -> Subject {
     let program = match tool {
         "git" => "git ",
         "github" => "gh ",
         _ => "",
     };
-    let pattern = match pattern.starts_with(program) {
-        true => pattern.to_owned(),
-        false => format!("{program}{pattern}"),
+    let pattern = if pattern.starts_with(program) {
+        pattern.to_owned()
+    } else {
+        format!("{program}{pattern}")
     };
     let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
     match prefix {

@@ -1,43 +1,43 @@
-//! Cuts a shell command into the commands that it runs. It is no shell: it understands plain commands, quotes,
-//! operators and substitutions, and says so where it does not understand. What is not understood is never allowed by a
-//! pattern; a rule that denies looks at all of its pieces.
+//! Splits a shell command into the commands that it runs. This is not a shell: it understands plain commands, quotes,
+//! operators and substitutions, and reports everything else as not understood. Such input is never allowed by a
+//! pattern, while rules that deny look at all of its pieces.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Longest command that is looked at.
+/// The maximum length of a command that is analysed.
 const COMMAND_BYTES_MAX: usize = 64 * 1024;
-/// How deep substitutions may stand in each other.
+/// The maximum nesting of substitutions.
 const DEPTH_MAX: usize = 8;
 
 /// The commands in a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Commands {
     simple: Vec<Simple>,
-    /// Whether everything was understood.
+    /// True if everything was understood.
     understood: bool,
-    /// Whether it is more than is looked at; a rule that denies then takes it to be what it denies.
+    /// True if the text is too long to be analysed. Every rule that denies commands then matches.
     too_long: bool,
 }
 
-/// One command without operators.
+/// A command without operators.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Simple {
     words: Vec<Word>,
-    /// Whether it writes to a file or reads from one.
+    /// True if the command reads from or writes to a file.
     redirected: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Word {
     text: String,
-    /// Whether the shell puts something else in its place: a variable, a pattern, a home folder.
+    /// True if the shell expands the word: it contains a variable, a pattern or a home folder.
     changes: bool,
     quoted: bool,
 }
 
 impl Commands {
-    /// Whether there is a command, all are understood, and all fit.
+    /// Returns true if there is a command, everything is understood, and all commands fit.
     pub(super) fn all_plain(&self, fits: &dyn Fn(&Simple) -> bool) -> bool {
         self.understood
             && !self.simple.is_empty()
@@ -49,7 +49,7 @@ impl Commands {
         self.simple.iter().flat_map(|simple| &simple.words).map(|word| word.text.as_str())
     }
 
-    /// Whether any command fits, also one that another command starts: `sudo rm`, `sh -c 'rm'`.
+    /// Returns true if any command fits, including those started by another command: `sudo rm`, `sh -c 'rm'`.
     pub(super) fn any_hidden(&self, fits: &dyn Fn(&Simple) -> bool) -> bool {
         self.any_hidden_at(fits, 0)
     }
@@ -69,15 +69,15 @@ impl Commands {
     }
 }
 
-/// Most words of a command that starts others: each of them may be the start of another.
+/// The maximum number of words of a command that starts others, since each word may begin another command.
 const STARTED_WORDS_MAX: usize = 1_000;
 
-/// Whether a letter makes more than one word, or one command, of a text.
+/// Returns true if a character separates words or commands, or starts a substitution.
 fn is_syntax(c: char) -> bool {
     c.is_whitespace() || ";&|<>()`$".contains(c)
 }
 
-/// Options of git before its subcommand whose value is the next word.
+/// Options of git, before its subcommand, that take the next word as their value.
 const GIT_VALUES: &[&str] = &[
     "-C",
     "-c",
@@ -90,7 +90,7 @@ const GIT_VALUES: &[&str] = &[
     "--super-prefix",
 ];
 
-/// Programs and words that run what comes after them.
+/// Programs and keywords that run the words after them.
 const STARTERS: &[&str] = &[
     "sudo", "doas", "env", "command", "builtin", "exec", "eval", "nohup", "nice", "ionice", "time",
     "timeout", "xargs", "setsid", "stdbuf", "sh", "bash", "zsh", "dash", "ash", "ksh", "fish",
@@ -98,14 +98,14 @@ const STARTERS: &[&str] = &[
     "trap", "if", "then", "else", "elif", "while", "until", "do", "for", "case", "select",
     "function", "!", "{", "(", "coproc", "npx", "python", "python3", "perl", "ruby", "node",
 ];
-/// Words that begin something other than a plain command.
+/// Keywords that begin something other than a plain command.
 const KEYWORDS: &[&str] = &[
     "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "for", "case", "esac",
     "select", "function", "!", "{", "}", "[[", "coproc", "time", "in",
 ];
 
 impl Simple {
-    /// Whether its words are the command: no assignment before it, no keyword, no file that it writes.
+    /// Returns true if this is a plain command: no leading assignment, no keyword, no redirection.
     fn is_plain(&self) -> bool {
         let Some(first) = self.words.first() else { return false };
         !self.redirected
@@ -114,7 +114,7 @@ impl Simple {
             && (first.quoted || !KEYWORDS.contains(&first.text.as_str()))
     }
 
-    /// Whether its first words are these.
+    /// Returns true if the command begins with these words.
     pub(super) fn begins_with(&self, words: &[String]) -> bool {
         !words.is_empty()
             && self.words.len() >= words.len()
@@ -124,7 +124,7 @@ impl Simple {
                 .all(|(wanted, word)| !word.changes && word.text == *wanted)
     }
 
-    /// Whether it is like a pattern with `*`.
+    /// Returns true if the command matches a pattern with `*`.
     pub(super) fn is_like(&self, pattern: &str) -> bool {
         let words: Vec<&str> = self.words.iter().map(|word| word.text.as_str()).collect();
         let text = words.join(" ");
@@ -136,7 +136,8 @@ impl Simple {
             || pattern.strip_suffix(" *").is_some_and(|start| is_like(&text, start))
     }
 
-    /// Whether the command fits, or itself without assignments, by the plain name of its program, or what it may start.
+    /// Returns true if the command fits as it is, without leading assignments, by the base name of its program, or as a
+    /// command that it may start.
     fn any_started(&self, fits: &dyn Fn(&Simple) -> bool) -> bool {
         let start = self.words.iter().take_while(|word| is_assignment(&word.text)).count();
         let starts_others = self.starts_others();
@@ -158,7 +159,7 @@ impl Simple {
         fits(self) || (start..ends).any(|at| fits_so_far(&from(at)))
     }
 
-    /// `git -C x push` is `git push`; `None` where there is nothing to leave out.
+    /// Drops git's global options: `git -C x push` becomes `git push`. Returns `None` if there are none.
     fn without_git_options(&self) -> Option<Simple> {
         let (program, rest) = self.words.split_first()?;
         let mut skipped = 0;
@@ -190,7 +191,7 @@ fn is_assignment(word: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Whether a text is like a pattern in which `*` stands for any letters. Linear in the text for every star.
+/// Returns true if a text matches a pattern in which `*` stands for any characters. Linear in the text for every star.
 pub(super) fn is_like(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or("");
@@ -206,7 +207,7 @@ pub(super) fn is_like(text: &str, pattern: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Cuts a command into its commands.
+/// Splits a command line into its commands.
 pub(super) fn split(text: &str) -> Commands {
     if text.len() > COMMAND_BYTES_MAX {
         return Commands { too_long: true, ..Commands::default() };
@@ -218,25 +219,24 @@ pub(super) fn split(text: &str) -> Commands {
     }
 }
 
-/// All that might be a command in a text that was not understood.
+/// Lists everything that might be a command in a text that was not understood.
 fn crude(text: &str) -> Vec<Simple> {
     let pieces = text.split(|c: char| ";&|\n\r()`{}<>$\"'".contains(c));
-    let simple = |piece: &str| Simple {
-        words: piece
-            .split_whitespace()
-            .map(|word| Word { text: word.replace('\\', ""), ..Word::default() })
-            .collect(),
-        redirected: false,
-    };
-    let mut found: Vec<Simple> = pieces.map(simple).collect();
-    // Quotes within a word hide it from the cut above.
+    let mut found: Vec<Simple> = pieces.map(crude_command).collect();
+    // Quotes within a word hide it from the split above, so repeat it without quotes.
     let bare: String = text.chars().filter(|c| !"\"'\\".contains(*c)).collect();
-    found.extend(bare.split(|c: char| ";&|\n\r()`{}<>$".contains(c)).map(simple));
+    found.extend(bare.split(|c: char| ";&|\n\r()`{}<>$".contains(c)).map(crude_command));
     found.retain(|simple| !simple.words.is_empty());
     found
 }
 
-/// What this reader does not understand.
+fn crude_command(piece: &str) -> Simple {
+    let words = piece.split_whitespace();
+    let words = words.map(|word| Word { text: word.replace('\\', ""), ..Word::default() });
+    Simple { words: words.collect(), redirected: false }
+}
+
+/// Syntax that this reader does not understand.
 struct Unclear;
 
 struct Reader<'a> {
@@ -305,12 +305,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads `> file`, `2>&1` and the like; whether it touches a file other than `/dev/null`.
+    /// Reads a redirection such as `> file` or `2>&1`. Returns true if it uses a file other than `/dev/null`.
     fn redirection(&mut self, depth: usize) -> Result<bool, Unclear> {
         let first = self.chars.next();
         let second = self.chars.peek().copied();
         match (first, second) {
-            // Here-documents and process substitution.
+            // Here-documents and process substitution are not supported.
             (Some('<'), Some('<')) | (_, Some('(')) => return Err(Unclear),
             (_, Some('>' | '|' | '&')) => {
                 self.chars.next();
@@ -348,7 +348,7 @@ impl Reader<'_> {
                 '$' => self.dollar(&mut word, depth)?,
                 '`' => self.backticks(&mut word, depth)?,
                 '(' | ')' | '\r' | '\0' => return Err(Unclear),
-                // A comment, behind a line that goes on.
+                // A comment, after a line continuation.
                 '#' if word == Word::default() => return Err(Unclear),
                 '*' | '?' | '[' | '{' | '~' => {
                     word.changes = true;
@@ -357,7 +357,7 @@ impl Reader<'_> {
                 c => word.text.push(c),
             }
         }
-        // A brace alone is a keyword, and one in a word makes several.
+        // A brace on its own is a keyword.
         if word.text == "{" && !word.quoted {
             return Err(Unclear);
         }
@@ -394,8 +394,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads what comes after `$`: a variable, or commands in brackets. Arithmetic and `${…}` can run commands in ways
-    /// that are not worth knowing.
+    /// Reads the text after `$`: a variable, or commands in brackets. Arithmetic and `${…}` are rejected, because they
+    /// can run commands in many ways.
     fn dollar(&mut self, word: &mut Word, depth: usize) -> Result<(), Unclear> {
         word.changes = true;
         word.text.push('$');
@@ -407,7 +407,7 @@ impl Reader<'_> {
                 }
                 self.list(depth + 1, Some(')'))
             }
-            // A line that goes on may have any of these behind it.
+            // After a line continuation, any of these could follow.
             Some('{' | '[' | '\'' | '"' | '\\') => Err(Unclear),
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! Putting a system together.
+//! The builder of a [`System`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,43 +22,26 @@ use repertoire_sandbox::confinement::Probed;
 use crate::tool::Tool;
 use crate::tools::{self, ResearchSettings};
 
-/// A system that could not be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// A folder is not there.
     #[error("there is no folder {path} to take {what} from")]
     NoFolder {
-        /// The folder.
         path: Utf8PathBuf,
-        /// Skills or agents.
+        /// Either "skills" or "agents".
         what: &'static str,
     },
-    /// Two tools have one name.
     #[error("two tools are called `{name}`")]
-    TwoTools {
-        /// The name.
-        name: String,
-    },
-    /// The working folder is not there.
+    TwoTools { name: String },
     #[error("the working folder {path} cannot be used: {source}")]
-    WorkDir {
-        /// The folder.
-        path: Utf8PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// There is no temporary folder for output.
+    WorkDir { path: Utf8PathBuf, source: std::io::Error },
     #[error("no temporary folder for output can be made: {source}; name one with `spill_dir`")]
-    SpillDir {
-        /// Why not.
-        source: std::io::Error,
-    },
+    SpillDir { source: std::io::Error },
 }
 
-/// Makes a selector over a catalog.
+/// Creates a selector for a catalog.
 pub type MakeSelector = Arc<dyn Fn(&Catalog, Settings) -> Selector + Send + Sync>;
 
-/// Puts a [`System`] together.
+/// Builds a [`System`].
 #[must_use]
 pub struct Builder {
     roots: Vec<Root>,
@@ -105,117 +88,116 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Takes agents from a folder of Markdown files. It may be called more than once; the first folder wins.
+    /// Adds agents from a folder of Markdown files. If called repeatedly, earlier folders take
+    /// precedence.
     pub fn agents_from(mut self, dir: impl Into<Utf8PathBuf>) -> Self {
         self.roots.push(Root { holds: Holds::Agents, ..Root::extra(dir) });
         self
     }
 
-    /// Takes skills from a folder. It may be called more than once; the first folder wins. Who builds a system vouches
-    /// for the skills: they are trusted.
+    /// Adds skills from a folder. If called repeatedly, earlier folders take precedence. These
+    /// skills are trusted.
     pub fn skills_from(mut self, dir: impl Into<Utf8PathBuf>) -> Self {
         self.roots.push(Root::extra(dir));
         self
     }
 
-    /// Takes skills and agents from where a profile looks, besides the folders that are named.
+    /// Adds skills and agents from the locations of a profile, in addition to explicit folders.
     pub fn discover(mut self, request: Request) -> Self {
         self.request = Some(request);
         self
     }
 
-    /// Sets how a selector over the catalog is made when the first is needed: with other vectors, or with an index that
-    /// was kept on disk.
+    /// Sets how the selector for a catalog is created when it is first needed: with other vectors,
+    /// or with an index that was saved to disk.
     pub fn selector(mut self, make: MakeSelector) -> Self {
         self.make_selector = make;
         self
     }
 
-    /// Sets what the `research` tool may reach.
+    /// Sets which addresses the `research` tool may reach.
     pub fn research(mut self, settings: ResearchSettings) -> Self {
         self.research = settings;
         self
     }
 
-    /// Sets how the system behaves.
+    /// Sets the configuration.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
     }
 
-    /// Sets where models are, and how to be let in.
+    /// Sets the addresses and credentials of model services.
     pub fn endpoints(mut self, endpoints: Endpoints) -> Self {
         self.endpoints = endpoints;
         self
     }
 
-    /// Asks somebody else than the network.
+    /// Replaces the HTTP client by another provider.
     pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
         self.provider = Some(provider);
         self
     }
 
-    /// Sets what is known of models and their prices.
+    /// Sets the price list of models.
     pub fn prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
         self
     }
 
-    /// Adds a tool.
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.own_tools.push(tool);
         self
     }
 
-    /// Adds a link to the chain of every turn, right before the model is called.
+    /// Adds a middleware to every turn, right before the model call.
     pub fn middleware(mut self, link: Arc<dyn Middleware>) -> Self {
         self.own_middleware.push(link);
         self
     }
 
-    /// Sets the folder that tools work in; the current one by default.
+    /// Sets the working folder of tools; the current folder by default.
     pub fn work_dir(mut self, dir: impl Into<Utf8PathBuf>) -> Self {
         self.work_dir = dir.into();
         self
     }
 
-    /// Sets where output goes that is too large for a conversation, and where the private folders of programs are. By
-    /// default it is a temporary folder that is removed with the system. Do not choose one in the working folder: programs
-    /// could change what is in it.
+    /// Sets the folder for output that is too large for a conversation, and for private folders of
+    /// programs. By default, a temporary folder that is deleted with the system. Don't choose a
+    /// folder inside the working folder: programs could change its contents.
     pub fn spill_dir(mut self, dir: impl Into<Utf8PathBuf>) -> Self {
         self.spill_dir = Some(dir.into());
         self
     }
 
-    /// Sets the environment of programs that tools start. It is empty by default.
+    /// Sets the environment of programs that tools start. Empty by default.
     pub fn environment(mut self, environment: Vec<(String, String)>) -> Self {
         self.environment = environment;
         self
     }
 
-    /// Sets what keeps programs in their place; nothing by default, and then commands need permission.
+    /// Sets the sandbox for programs. There is none by default, and then commands need permission.
     pub fn sandbox(mut self, sandbox: impl Into<Probed>) -> Self {
         self.sandbox = sandbox.into();
         self
     }
 
-    /// Tells somebody of every event.
+    /// Sets a sink for all events.
     pub fn on_event(mut self, sink: Sink) -> Self {
         self.sink = Some(sink);
         self
     }
 
-    /// Sets the clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Puts the system together. Skills and agents are read; nothing is sent anywhere.
+    /// Builds the system. Loads skills and agents; does not use the network.
     ///
     /// # Errors
     ///
-    /// When a folder is missing or two tools have one name.
+    /// Returns an error if a folder is missing or two tools have the same name.
     pub fn build(self) -> Result<System, BuildError> {
         let work_dir = self
             .work_dir
@@ -281,7 +263,7 @@ impl Builder {
     }
 }
 
-/// A temporary folder that is not in the working folder, if there is one.
+/// Creates a temporary folder outside of the working folder, if possible.
 fn temporary_outside(work_dir: &Utf8Path) -> std::io::Result<(Utf8PathBuf, tempfile::TempDir)> {
     let usual = std::env::temp_dir();
     let places = [usual.as_path(), Path::new("/var/tmp"), Path::new("/dev/shm")];
@@ -295,7 +277,7 @@ fn temporary_outside(work_dir: &Utf8Path) -> std::io::Result<(Utf8PathBuf, tempf
     Ok((dir, keep))
 }
 
-/// Nothing but the folders that were named.
+/// A discovery request for the named folders only.
 fn only_these(roots: Vec<Root>, work_dir: &Utf8Path) -> Request {
     let places =
         Places { here: work_dir.to_owned(), home: work_dir.to_owned(), pack: work_dir.to_owned() };

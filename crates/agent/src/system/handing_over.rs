@@ -1,4 +1,5 @@
-//! Letting somebody else's agent do the work: with the same prompt, the same skills, and under the same permissions.
+//! Delegates a run to an external agent: with the same prompt and skills, under the same
+//! permissions.
 
 use repertoire_model::{Message, ResponseFormat, UserPart};
 
@@ -10,7 +11,7 @@ use crate::limits::BACKEND_IDLE;
 use crate::middleware::Turn;
 
 impl System {
-    /// Lets somebody else's agent do the work, with the same prompt and the same skills.
+    /// Delegates the run to an external agent.
     pub(super) async fn hand_over(
         &self,
         turn: &mut Turn,
@@ -59,8 +60,8 @@ impl System {
     }
 }
 
-/// The same job with a form for its answer, where the agent's program needs one. Without the disk it goes on as it is: the
-/// answer is read from what is said then.
+/// Adds a form for the answer, if the backend needs one. If the form cannot be created, the job is
+/// unchanged: the answer is then parsed from the text.
 fn with_form(job: Job, turn: &Turn, backend: &dyn Backend) -> Job {
     let Some(forms) = turn.options.forms.as_ref().filter(|_| backend.wants_forms()) else {
         return job;
@@ -78,33 +79,22 @@ fn with_form(job: Job, turn: &Turn, backend: &dyn Backend) -> Job {
     Job { form: Some(form), mcp_servers: Some(servers), ..job }
 }
 
-/// What somebody else's agent is asked: the operator's words, skills that came later and the user's words now.
+/// Builds the job for an external agent: the system prompt, skills loaded since, and the user's new
+/// messages.
 fn job(turn: &Turn, before: usize, told: Told) -> Job {
     let messages = &turn.conversation.messages;
     let goes_on = turn.conversation.session.is_some() && before > 0;
-    let text_of = |message: &Message| match message {
-        Message::System { text } => text.clone(),
-        Message::User { content } => {
-            let texts = content.iter().filter_map(|part| match part {
-                UserPart::Text { text } => Some(text.as_str()),
-                UserPart::ToolResult(_) => None,
-            });
-            texts.collect::<Vec<_>>().join("\n\n")
-        }
-        Message::Assistant { .. } => message.text(),
-    };
-    let is_system = |message: &&Message| matches!(message, Message::System { .. });
-    // Most programs forget the operator's words with every call, so they get them again.
-    let leading = messages.iter().take_while(is_system).count();
+    // Most programs don't store the system prompt with the session, so it is always passed again.
+    let leading =
+        messages.iter().take_while(|message| matches!(message, Message::System { .. })).count();
     let fresh = &messages[if goes_on { before } else { leading }..];
-    let join = |part: &[Message]| part.iter().map(text_of).collect::<Vec<_>>().join("\n\n");
     let options = &turn.options;
     let limits = turn.run.spending.limits();
     let schema = match options.format.as_ref().unwrap_or(&turn.agent.format) {
         ResponseFormat::Schema { schema, .. } => Some(schema.clone()),
         _ => None,
     };
-    // A server's tools may do anything, so a limited run is not offered them.
+    // Tools of MCP servers may have any effect, so a limited run does not get them.
     let takes_servers = EffectSet::UNKNOWN_TOOL.without(told.effects).is_empty();
     if options.mcp_servers.is_some() && !takes_servers {
         let message = "MCP servers are not offered in this run: their tools may have effects that it may not have.";
@@ -112,8 +102,8 @@ fn job(turn: &Turn, before: usize, told: Told) -> Job {
         turn.run.events.emit_once(EventKind::Degraded { what, message: message.to_owned() });
     }
     Job {
-        system: join(&messages[..leading]),
-        prompt: join(fresh),
+        system: join_texts(&messages[..leading]),
+        prompt: join_texts(fresh),
         dir: turn.run.workplace.dir.clone(),
         environment: turn.run.workplace.environment.clone(),
         model: options.model.as_ref().map(|model| model.model.clone()),
@@ -130,5 +120,24 @@ fn job(turn: &Turn, before: usize, told: Told) -> Job {
         absolute: limits.duration_max,
         usage: turn.run.workplace.limits.usage.of_agent(),
         cancel: turn.run.cancel.clone(),
+    }
+}
+
+fn join_texts(messages: &[Message]) -> String {
+    messages.iter().map(message_text).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The text of a message, without tool results.
+fn message_text(message: &Message) -> String {
+    match message {
+        Message::System { text } => text.clone(),
+        Message::User { content } => {
+            let texts = content.iter().filter_map(|part| match part {
+                UserPart::Text { text } => Some(text.as_str()),
+                UserPart::ToolResult(_) => None,
+            });
+            texts.collect::<Vec<_>>().join("\n\n")
+        }
+        Message::Assistant { .. } => message.text(),
     }
 }

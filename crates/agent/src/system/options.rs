@@ -1,4 +1,4 @@
-//! What one run is asked for, and what it gives back.
+//! The options of a run, and its report.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::middleware::TurnError;
 use crate::permission::{Asker, Permissions};
 use crate::spending::RunLimits;
 
-/// What a run is asked for. Everything has a default; set what matters:
+/// The options of a run. All have defaults; set only what matters:
 ///
 /// ```
 /// use repertoire_agent::RunOptions;
@@ -32,44 +32,44 @@ use crate::spending::RunLimits;
 /// ```
 #[derive(Clone, Default)]
 pub struct RunOptions {
-    /// The conversation to go on with; a new one if absent.
+    /// The conversation to resume; a new one if absent.
     pub conversation: Option<String>,
-    /// The model, before the agent's and the configured one.
+    /// The model; takes precedence over the agent's and the configured one.
     pub model: Option<ModelName>,
-    /// Skills to load in any case.
+    /// Skills to load regardless of the task.
     pub skills: Vec<String>,
-    /// What is given after the name of a skill, by the skill.
+    /// The arguments of skills, by the skill's id.
     pub arguments: BTreeMap<String, String>,
-    /// How skills are chosen, in place of the configured way.
+    /// Replaces the configured settings for selecting skills.
     pub selection: Option<Settings>,
-    /// Paths that the task touches, which helps to choose skills.
+    /// Paths that the task touches, as input for selecting skills.
     pub paths: Vec<Utf8PathBuf>,
-    /// The event that started it, which helps to choose skills.
+    /// The event that triggered the run, as input for selecting skills.
     pub event: Option<String>,
-    /// The shape of the answer, before the agent's.
+    /// The format of the answer; takes precedence over the agent's.
     pub format: Option<ResponseFormat>,
-    /// Most tokens of one answer of the model.
+    /// The maximum number of tokens in one answer of the model.
     pub max_tokens: Option<u32>,
-    /// What the run may use, in place of the configured limits.
+    /// Replaces the configured limits.
     pub limits: Option<RunLimits>,
-    /// Who may do what, in place of the configured permissions.
+    /// Replaces the configured permissions.
     pub permissions: Option<Permissions>,
-    /// An agent that has no file.
+    /// An agent definition that is not in the catalog.
     pub definition: Option<Definition>,
-    /// Somebody else's agent that shall do the work; our own loop if absent.
+    /// The external agent to run; our own loop if absent.
     pub backend: Option<Arc<dyn Backend>>,
-    /// MCP servers to offer to that agent, as the `mcpServers` object of the usual configuration file.
+    /// MCP servers for the external agent, as the `mcpServers` object of their usual configuration
+    /// file.
     pub mcp_servers: Option<Value>,
-    /// Forms, for agents whose programs cannot be held to the shape of an answer.
+    /// Forms, for backends that cannot enforce the schema of an answer.
     pub forms: Option<Forms>,
-    /// Keeps that agent from following instruction files of the folder it works in, where it can be told: a change that is
-    /// looked at does not say how.
+    /// Makes the external agent ignore instruction files in its folder, if it has such an option: a
+    /// change under review must not control its own review.
     pub ignore_project_rules: bool,
-    /// Who is told of events, besides the system's own listener.
+    /// A sink for events, in addition to the system's.
     pub on_event: Option<Sink>,
-    /// Who is asked where permissions say so.
+    /// Asks the user where permissions require it.
     pub asker: Option<Arc<dyn Asker>>,
-    /// Ends the run.
     pub cancel: CancellationToken,
 }
 
@@ -83,43 +83,37 @@ impl std::fmt::Debug for RunOptions {
     }
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The run's id.
     pub run: String,
-    /// The conversation, to go on with.
+    /// The id for resuming the conversation.
     pub conversation: String,
-    /// How it ended.
     pub status: Status,
-    /// The answer; what had been said so far, if it failed.
+    /// The answer; the text so far if the run failed.
     pub text: String,
-    /// The answer as JSON, where a shape was asked for.
+    /// The answer as JSON, if a format was requested.
     pub structured: Option<Value>,
-    /// What went wrong.
     pub error: Option<RunError>,
-    /// What was used, sub-agents included.
+    /// The usage, including sub-agents.
     pub usage: Usage,
-    /// What it cost, if every price is known.
+    /// The cost, if all prices are known.
     pub cost_usd: Option<f64>,
-    /// Turns.
     pub iterations: u32,
-    /// How long it took.
     pub duration: Duration,
-    /// Calls that were not allowed.
     pub denials: Vec<Denial>,
-    /// The session at another backend.
+    /// The session at an external backend.
     pub session: Option<String>,
-    /// Skills that are in the conversation.
+    /// The skills activated in the conversation.
     pub skills: Vec<String>,
 }
 
 impl Report {
-    /// The answer, or why there is none.
+    /// Returns the answer.
     ///
     /// # Errors
     ///
-    /// What went wrong.
+    /// Returns the error of a run that did not succeed.
     pub fn into_answer(self) -> Result<String, RunError> {
         match self.error {
             None => Ok(self.text),
@@ -128,18 +122,13 @@ impl Report {
     }
 }
 
-/// Why a run gave no answer.
+/// The reason why a run has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// Our own loop ended with this.
+    /// Our own loop failed.
     #[error(transparent)]
     Turn(#[from] TurnError),
-    /// Somebody else's agent ended with this.
+    /// An external agent failed.
     #[error("{backend}: {message}")]
-    Backend {
-        /// The backend.
-        backend: String,
-        /// What it said.
-        message: String,
-    },
+    Backend { backend: String, message: String },
 }

@@ -1,4 +1,4 @@
-//! `bash`: a command in the shell.
+//! `bash`: runs a command in the shell.
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
@@ -11,7 +11,6 @@ use crate::effect::{Effect, EffectLimit};
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
 
-/// Runs a command in the shell.
 #[derive(Clone, Copy, Debug)]
 pub struct Bash;
 
@@ -21,7 +20,7 @@ struct Arguments {
     command: String,
     #[serde(default)]
     timeout_ms: Option<u64>,
-    // It is for whoever watches, who sees the arguments.
+    // Not used here: the description is for people who watch the run and see the arguments.
     #[serde(default, rename = "description")]
     _description: Option<String>,
     #[serde(default)]
@@ -83,15 +82,17 @@ impl Tool for Bash {
     }
 }
 
-/// Tells the model which files and networks a command can reach.
+/// Describes to the model which files and networks a command can reach.
 fn surroundings(limit: &EffectLimit) -> String {
-    let files = match limit.effects().has(Effect::ChangeFiles) {
-        true => "",
-        false => "The work folder is read-only. ",
+    let files = if limit.effects().has(Effect::ChangeFiles) {
+        ""
+    } else {
+        "The work folder is read-only. "
     };
-    let network = match limit.commands_may_use_network() {
-        true => "There is no network unless `network` is true, which may need permission.",
-        false => "There is no network.",
+    let network = if limit.commands_may_use_network() {
+        "There is no network unless `network` is true, which may need permission."
+    } else {
+        "There is no network."
     };
     format!("{files}{network}")
 }
@@ -161,7 +162,7 @@ mod tests {
         }
         let said = bench.fails(&Bash, json!({"command": "no-such-program-here"})).await;
         assert!(said.contains("[exit code 127]"), "{said}");
-        // It cannot ask: its input is closed.
+        // The program cannot prompt, because its input is closed.
         bench.fails(&Bash, json!({"command": "read answer"})).await;
     }
 

@@ -1,4 +1,4 @@
-//! How tools run programs: in the sandbox, with time limits, and with an answer that says how it ended.
+//! Runs programs for tools: in the sandbox, with timeouts, and with a result that says how the program ended.
 
 use std::time::Duration;
 
@@ -11,26 +11,25 @@ use crate::spill;
 use crate::tool::{Call, Output};
 use repertoire_sandbox::workplace::Workplace;
 
-/// Longest command or argument.
+/// The maximum total size of a command's arguments.
 const COMMAND_BYTES_MAX: usize = 100_000;
 
-/// Most changes to protected paths that are listed one by one.
+/// The maximum number of changes to protected paths that are listed individually.
 const CHANGES_TOLD_MAX: usize = 50;
 
-/// A program to run.
 pub(super) struct Command {
     pub(super) program: String,
     pub(super) args: Vec<String>,
-    /// Added to the workplace's environment.
+    /// Added to the workplace's environment, and takes precedence over it.
     pub(super) environment: Vec<(String, String)>,
     pub(super) timeout: Duration,
     pub(super) network: bool,
-    /// Ends of protected paths that this program may change.
+    /// Suffixes of protected paths that this program may change.
     pub(super) may_change: &'static [&'static str],
 }
 
 impl Command {
-    /// A text for the shell.
+    /// Runs a text with `bash`.
     pub(super) fn shell(text: &str, timeout: Duration, network: bool) -> Result<Self, Output> {
         if text.trim().is_empty() {
             return Err(Output::error("the command is empty"));
@@ -48,7 +47,7 @@ impl Command {
     }
 }
 
-/// Refuses arguments that no program can be given.
+/// Rejects arguments that cannot be passed to a program.
 pub(super) fn check(args: &[String]) -> Result<(), Output> {
     if args.iter().any(|arg| arg.contains('\0')) {
         return Err(Output::error("the command has a NUL byte, which no program can be given"));
@@ -61,7 +60,7 @@ pub(super) fn check(args: &[String]) -> Result<(), Output> {
     }
 }
 
-/// How long a call may take, from what it asks for.
+/// The timeout of a call: the requested or default one, limited to the workplace's maximum.
 pub(super) fn timeout(call: &Call<'_>, asked_ms: Option<u64>, usual: Duration) -> Duration {
     let limits = &call.run.workplace.limits;
     asked_ms
@@ -69,8 +68,8 @@ pub(super) fn timeout(call: &Call<'_>, asked_ms: Option<u64>, usual: Duration) -
         .clamp(Duration::from_millis(1), limits.timeout_max)
 }
 
-/// Runs a program; the error is an answer for the model. Protected paths are put right afterwards, and what was done to
-/// them is told.
+/// Runs a program. Restores protected paths afterwards and reports changes to them. The error is a result for the
+/// model.
 pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ran, Output> {
     let mut workplace = call.run.workplace.clone();
     workplace.is_read_only |= !call.run.limit().effects().has(Effect::ChangeFiles);
@@ -83,7 +82,9 @@ pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ran, Output
     let network = if command.network { Network::On } else { Network::Off };
     let (spawn, guard) = blocking(move || {
         let may_change = command.may_change;
+        // The guard comes before `confine`, which mounts the paths that it found.
         let guard = Guard::allowing(&workplace, may_change);
+        // Paths that the program may change must not be mounted read-only.
         workplace.protected.retain(|path| !may_change.iter().any(|may| path.ends_with(may)));
         let spawn = workplace.sandbox.confine(spawn_of(&workplace, command), &workplace, network);
         (spawn, guard)
@@ -112,15 +113,15 @@ pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ran, Output
     Ok(Ran { ended, changes: told })
 }
 
-/// What a program did.
+/// The result of running a program.
 pub(super) struct Ran {
     pub ended: Ended,
-    /// What it did to protected paths, in words.
+    /// Descriptions of its changes to protected paths.
     pub changes: Vec<String>,
 }
 
 impl Ran {
-    /// What was done to protected paths, a line each, with a line break before them.
+    /// The changes to protected paths, one per line, each preceded by a line break.
     pub(super) fn changes(&self) -> String {
         self.changes.iter().map(|change| format!("\n[{change}]")).collect()
     }
@@ -153,7 +154,7 @@ fn spawn_of(workplace: &Workplace, command: Command) -> Spawn {
     }
 }
 
-/// A line for each change, up to a limit, failures first.
+/// Describes the changes, one per line and up to a limit, failures first.
 fn told(changes: &[Change]) -> Vec<String> {
     let mut sorted: Vec<&Change> = changes.iter().collect();
     sorted.sort_by_key(|change| !change.is_failure());
@@ -167,7 +168,7 @@ fn told(changes: &[Change]) -> Vec<String> {
     told
 }
 
-/// How it ended, in words; `None` if all went well.
+/// Describes how the program failed; `None` if it succeeded.
 pub(super) fn failure(ended: &Ended, timeout: Duration) -> Option<String> {
     let stopped = match ended.stopped {
         Some(Stopped::Absolute | Stopped::Idle) => {
@@ -188,7 +189,7 @@ pub(super) fn failure(ended: &Ended, timeout: Duration) -> Option<String> {
     })
 }
 
-/// What a program wrote, with labels where there are two streams, and how it ended.
+/// Builds the result for the model: how the program ended and its output, labelled where both streams have some.
 pub(super) fn answer(call: &Call<'_>, ran: &Ran, timeout: Duration) -> Output {
     let ended = &ran.ended;
     let failure = failure(ended, timeout);
@@ -196,7 +197,7 @@ pub(super) fn answer(call: &Call<'_>, ran: &Ran, timeout: Duration) -> Output {
     let has_output = !(ended.stdout.bytes.is_empty() && ended.stderr.bytes.is_empty());
     let both = !ended.stdout.bytes.is_empty() && !ended.stderr.bytes.is_empty();
     let lost = [lost("stdout", &ended.stdout), lost("stderr", &ended.stderr)];
-    // How it ended comes first: that is what a person sees of it on one line.
+    // The ending comes first, because a one-line display shows only the first line.
     let ending = match (&failure, has_output) {
         (Some(failure), false) => format!("[{failure}; no output]"),
         (Some(failure), true) => format!("[{failure}]"),

@@ -1,4 +1,4 @@
-//! `delegate`: hands work to another agent, which sees nothing but the task and answers once.
+//! `delegate`: hands work to another agent, which sees only the task and answers once.
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
@@ -14,7 +14,6 @@ use crate::tool::{Access, Call, Concurrency, Output, Tool};
 const TASK_SHOWN_CHARS: usize = 120;
 const DESCRIPTION_SHOWN_CHARS: usize = 300;
 
-/// Hands work to another agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delegate;
 
@@ -57,7 +56,7 @@ impl Tool for Delegate {
     }
 
     fn access(&self, _arguments: &Value) -> Access {
-        // What the other agent does is permitted, or not, call by call.
+        // The other agent's own calls are checked one by one.
         Access::None
     }
 

@@ -1,4 +1,4 @@
-//! `edit`: exact texts in a file for others; all edits of a call, or none.
+//! `edit`: replaces exact text in a file. Applies either all edits of a call or none.
 
 use std::time::Duration;
 
@@ -17,14 +17,13 @@ use repertoire_sandbox::workplace::Workplace;
 
 mod near;
 
-/// Most edits in one call.
+/// The maximum number of edits in one call.
 const EDITS_MAX: usize = 100;
-/// Most lines of the difference that is answered.
+/// The maximum number of lines of the returned diff.
 const DIFF_LINES_MAX: usize = 80;
-/// After this the difference may be longer than it could be.
+/// The time limit for a minimal diff; after that, the diff may be longer than necessary.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Changes parts of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Edit;
 
@@ -171,6 +170,7 @@ fn apply(text: &str, edit: &OneEdit) -> Result<String, String> {
         [] => Err(near::explain(text, &edit.old)),
         [_] => Ok(text.replacen(&old, &new, 1)),
         _ if edit.all => {
+            // Check the size before replacing: many occurrences of a short text may become very long.
             let grown = new.len().saturating_sub(old.len()).saturating_mul(places.len());
             if text.len() + grown > WRITE_BYTES_MAX {
                 return Err(format!("the file would have more than {WRITE_BYTES_MAX} bytes"));
@@ -190,18 +190,18 @@ fn apply(text: &str, edit: &OneEdit) -> Result<String, String> {
     }
 }
 
-/// Models write `\n`; where the file has `\r\n`, so must the edit.
+/// Converts an edit to the line endings of the file: models write `\n` even if the file uses `\r\n`.
 fn in_line_endings_of(text: &str, old: &str, new: &str) -> (String, String) {
     let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let all_crlf = text.contains("\r\n") && lines.all(|line| line.ends_with("\r\n"));
-    let crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
-    match all_crlf {
-        true => (crlf(old), crlf(new)),
-        false => (old.to_owned(), new.to_owned()),
-    }
+    if all_crlf { (crlf(old), crlf(new)) } else { (old.to_owned(), new.to_owned()) }
 }
 
-/// The number of the line that a byte is on, from 1.
+fn crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+/// The line number of a byte offset, starting at 1.
 fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
 }

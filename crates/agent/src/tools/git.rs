@@ -1,4 +1,4 @@
-//! `git`: the subcommands that work needs, without the options that would run something else or leave the folder.
+//! `git`: runs selected subcommands, without options that run other programs or leave the work folder.
 
 use std::time::Duration;
 
@@ -15,10 +15,9 @@ use crate::run::Run;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 use repertoire_sandbox::workplace::Workplace;
 
-/// Most arguments.
+/// The maximum number of arguments.
 const ARGS_MAX: usize = 200;
 
-/// Runs git.
 #[derive(Clone, Copy, Debug)]
 pub struct Git;
 
@@ -65,7 +64,8 @@ const CHANGING: &[&str] = &[
 ];
 const NETWORKING: &[&str] = &["push", "fetch", "pull", "clone", "remote", "ls-remote"];
 
-/// Options that run a program, write or read elsewhere, or take another repository; git understands their beginnings.
+/// Options that run a program, access other files, or select another repository. Abbreviations are refused as well,
+/// since git accepts them.
 const REFUSED: &[&str] = &[
     "--upload-pack",
     "--receive-pack",
@@ -179,7 +179,7 @@ impl Tool for Git {
     }
 }
 
-/// The subcommands that a run may use, for the model.
+/// Lists the subcommands that a run may use, for the model.
 fn offered_subcommands(limit: &EffectLimit) -> String {
     let mut offered = READING.join(", ");
     if !limit.effects().has(Effect::ChangeFiles) {
@@ -192,21 +192,26 @@ fn offered_subcommands(limit: &EffectLimit) -> String {
     offered
 }
 
-/// The arguments of a call as far as they are texts.
+/// The arguments of a call that are strings.
 pub(super) fn args_of(arguments: &Value) -> Vec<String> {
     let args = arguments.get("args").and_then(Value::as_array);
     let text = |value: &Value| value.as_str().map(str::to_owned);
     args.map(|args| args.iter().filter_map(text).collect()).unwrap_or_default()
 }
 
-/// A command as it would be typed.
+/// Formats a command as it would be typed in a shell.
 pub(super) fn command_line(program: &str, args: &[String]) -> String {
+    let args = args.iter().map(|arg| shell_quoted(arg));
+    std::iter::once(program.to_owned()).chain(args).collect::<Vec<_>>().join(" ")
+}
+
+fn shell_quoted(arg: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,^".contains(c);
-    let quoted = |arg: &String| match !arg.is_empty() && arg.chars().all(plain) {
-        true => arg.clone(),
-        false => format!("'{}'", arg.replace('\'', r"'\''")),
-    };
-    std::iter::once(program.to_owned()).chain(args.iter().map(quoted)).collect::<Vec<_>>().join(" ")
+    if !arg.is_empty() && arg.chars().all(plain) {
+        arg.to_owned()
+    } else {
+        format!("'{}'", arg.replace('\'', r"'\''"))
+    }
 }
 
 fn git(args: &[String], timeout: Duration) -> Command {
@@ -215,7 +220,7 @@ fn git(args: &[String], timeout: Duration) -> Command {
     let mut environment: Vec<(String, String)> =
         ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     if access == Access::Read {
-        // Looking must not write the index.
+        // Read-only commands must not refresh the index.
         environment.push(("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()));
     }
     let mut all: Vec<String> = settings.collect();
@@ -228,7 +233,7 @@ fn git(args: &[String], timeout: Duration) -> Command {
         all.push("--no-textconv".to_owned());
     }
     if matches!(args[0].as_str(), "init" | "clone") {
-        // A template could bring hooks.
+        // A template could contain hooks.
         all.push("--template=".to_owned());
     }
     all.extend(args[1..].iter().cloned());
@@ -242,7 +247,8 @@ fn git(args: &[String], timeout: Duration) -> Command {
     }
 }
 
-/// Git keeps branches and remotes in its configuration, and what it writes there comes from arguments that were checked.
+/// Protected paths that a subcommand may change. Git stores branches and remotes in its configuration, and the
+/// arguments from which it writes them have been checked.
 fn may_change(subcommand: &str) -> &'static [&'static str] {
     match subcommand {
         "init" => &[
@@ -273,7 +279,7 @@ fn access_of(args: &[String]) -> Access {
         _ if only_lists => Access::Read,
         other if CHANGING.contains(&other) || READING.contains(&other) => Access::Write,
         other if NETWORKING.contains(&other) => Access::Network,
-        // It will be refused; until then it counts as the worst.
+        // Unknown subcommands are refused later; until then, assume the most privileged access.
         _ => Access::Network,
     }
 }
@@ -282,12 +288,16 @@ const BRANCH_LISTING: &[&str] =
     &["-a", "--all", "-r", "--remotes", "-v", "-vv", "--verbose", "--show-current", "--no-color"];
 const TAG_LISTING: &[&str] = &["-n", "--no-color"];
 
-/// Whether a subcommand that can do more only lists: nothing but listing options, and names only after `--list`.
+/// Returns true if a subcommand that can also make changes only lists: it has only listing options, and names only
+/// after `--list`.
 fn lists(args: &[&str], list: &[&str], options: &[&str]) -> bool {
     let asked = args.iter().any(|arg| list.contains(arg));
-    args.iter().all(|arg| match arg.starts_with('-') {
-        true => list.contains(arg) || options.contains(arg) || arg.starts_with("--sort="),
-        false => asked,
+    args.iter().all(|arg| {
+        if arg.starts_with('-') {
+            list.contains(arg) || options.contains(arg) || arg.starts_with("--sort=")
+        } else {
+            asked
+        }
     })
 }
 
@@ -326,7 +336,7 @@ fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
     outside(workplace, &args[1..])
 }
 
-/// Letters that mean a refused option with this subcommand.
+/// The short options that are refused for a subcommand.
 fn refused_short(subcommand: &str) -> &'static [char] {
     match subcommand {
         "clone" => &['c', 'u', 'o'],
@@ -338,17 +348,17 @@ fn refused_short(subcommand: &str) -> &'static [char] {
     }
 }
 
-/// Whether an argument is a short option or a group of them that has this letter.
+/// Returns true if an argument is a short option, or a group of them, that contains this letter.
 fn is_short(arg: &str, letter: char) -> bool {
     let Some(letters) = arg.strip_prefix('-') else { return false };
-    // A value may follow a letter, as in `-mtext`; what comes after the first that takes one does not count.
+    // A value may follow a letter, as in `-mtext`. Ignore everything after the first option that takes a value.
     let group = letters
         .chars()
         .take_while(|c| c.is_ascii_alphabetic() && !"mFCnUGS".contains(*c) || *c == letter);
     !letters.starts_with('-') && group.into_iter().any(|c| c == letter)
 }
 
-/// Options whose value is words, not a path.
+/// Options with a text value that is not a path.
 const WORDS: &[&str] = &[
     "-m",
     "--message",
@@ -362,7 +372,7 @@ const WORDS: &[&str] = &[
     "--until",
 ];
 
-/// Refuses arguments that are paths outside of the work folder.
+/// Rejects arguments that are paths outside the work folder.
 pub(super) fn outside(workplace: &Workplace, args: &[String]) -> Result<(), String> {
     let real = workplace.dir.canonicalize_utf8().unwrap_or_else(|_| workplace.dir.clone());
     let mut words_follow = false;
@@ -374,11 +384,12 @@ pub(super) fn outside(workplace: &Workplace, args: &[String]) -> Result<(), Stri
         }
         let value = match arg.split_once('=') {
             Some((_, value)) if arg.starts_with('-') => value,
-            // A short option may have its value without a space.
+            // A short option may be followed by its value without a space.
             _ if arg.starts_with('-') && !arg.starts_with("--") => arg.get(2..).unwrap_or(""),
             _ => arg,
         };
-        // Where a revision is named, a path may follow: `HEAD:path`; addresses have their own rules.
+        // Values such as `HEAD:path` and URLs are not absolute paths and pass; git itself keeps them within the
+        // repository.
         let plain = normalised(value);
         let climbs = plain == ".." || plain.starts_with("../");
         let elsewhere = value.starts_with('/')

@@ -1,4 +1,4 @@
-//! `github`: issues, pull requests and runs, with the `gh` program.
+//! `github`: issues, pull requests and workflow runs, through the `gh` program.
 
 use camino::Utf8Path;
 use futures_util::future::BoxFuture;
@@ -13,10 +13,9 @@ use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
 use repertoire_sandbox::workplace::Workplace;
 
-/// Most arguments.
+/// The maximum number of arguments.
 const ARGS_MAX: usize = 200;
 
-/// Runs `gh`.
 #[derive(Clone, Copy, Debug)]
 pub struct GitHub;
 
@@ -28,7 +27,7 @@ struct Arguments {
     timeout_ms: Option<u64>,
 }
 
-/// What may be done, by the first argument and the second.
+/// Allowed commands, by the first and second argument.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("issue", &["list", "view", "status", "create", "comment", "edit", "close", "reopen"]),
     (
@@ -121,19 +120,18 @@ impl Tool for GitHub {
     }
 }
 
-/// Whether a program is where the programs of a workplace are looked for.
+/// Returns true if a program is found in the workplace's `PATH`.
 fn is_on_path(workplace: &Workplace, program: &str) -> bool {
     let path = workplace.environment.iter().find(|(name, _)| name == "PATH");
     let path = path.map_or("/usr/local/bin:/usr/bin:/bin", |(_, value)| value.as_str());
     path.split(':').any(|dir| Utf8Path::new(dir).join(program).is_file())
 }
 
+const USAGE: &str =
+    "this tool runs `issue`, `pr`, `run`, `repo view`, `release view` and `api` (GET)";
+
 fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
-    let what = || {
-        "this tool runs `issue`, `pr`, `run`, `repo view`, `release view` and `api` (GET)"
-            .to_owned()
-    };
-    let Some(first) = args.first() else { return Err(format!("`args` is empty; {}", what())) };
+    let Some(first) = args.first() else { return Err(format!("`args` is empty; {USAGE}")) };
     if args.len() > ARGS_MAX {
         return Err(format!("{} arguments; at most {ARGS_MAX}", args.len()));
     }
@@ -143,7 +141,7 @@ fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
         let second = args.get(1).map_or("", String::as_str);
         let allowed = ALLOWED.iter().find(|(name, _)| name == first);
         match allowed {
-            None => return Err(format!("`gh {first}` is not allowed; {}", what())),
+            None => return Err(format!("`gh {first}` is not allowed; {USAGE}")),
             Some((_, seconds)) if !seconds.contains(&second) => {
                 let all = seconds.join(", ");
                 return Err(format!(
@@ -153,27 +151,28 @@ fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
             Some(_) => {}
         }
     }
-    let refused = |arg: &&String| {
-        matches!(arg.as_str(), "--web" | "-w" | "--editor" | "-e" | "--hostname")
-            || arg.starts_with("--hostname=")
-    };
-    if let Some(arg) = args.iter().find(refused) {
+    if let Some(arg) = args.iter().find(|arg| is_refused_option(arg)) {
         return Err(format!(
             "the option `{arg}` is refused: it opens a program or talks to another server"
         ));
     }
     match first.as_str() {
-        // What looks like a path is one of the server.
+        // Arguments that look like paths are paths on the server.
         "api" => Ok(()),
         _ => outside(workplace, &args[1..]),
     }
 }
 
-/// Only requests that change nothing: `gh` turns one with fields into a POST.
+fn is_refused_option(arg: &str) -> bool {
+    matches!(arg, "--web" | "-w" | "--editor" | "-e" | "--hostname")
+        || arg.starts_with("--hostname=")
+}
+
+/// Accepts only GET requests. Fields are refused because with them `gh` sends a POST.
 fn check_api(args: &[String]) -> Result<(), String> {
     let mut args = args.iter().map(String::as_str).peekable();
     while let Some(arg) = args.next() {
-        // `-iX POST` is `-i -X POST`.
+        // `-iX POST` means `-i -X POST`.
         let is_group = arg.strip_prefix('-').is_some_and(|rest| {
             !rest.starts_with(['-', 'X']) && rest.chars().nth(1).is_some_and(char::is_alphabetic)
         });
@@ -189,12 +188,7 @@ fn check_api(args: &[String]) -> Result<(), String> {
             return Err("`gh api` is allowed for GET only".to_owned());
         }
         let fields = ["-f", "-F", "--field", "--raw-field", "--input", "-H", "--header"];
-        let is_field = |field: &&str| {
-            arg == *field
-                || arg.starts_with(&format!("{field}="))
-                || field.len() == 2 && arg.starts_with(*field)
-        };
-        if fields.iter().any(is_field) {
+        if fields.iter().any(|field| is_option(arg, field)) {
             return Err(format!("`{arg}` is refused with `gh api`: put parameters into the path"));
         }
         if arg == "graphql" || arg.contains("://") {
@@ -204,6 +198,12 @@ fn check_api(args: &[String]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn is_option(arg: &str, option: &str) -> bool {
+    arg == option
+        || arg.starts_with(&format!("{option}="))
+        || option.len() == 2 && arg.starts_with(option)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `glob`: files by their names.
+//! `glob`: finds files by name.
 
 use futures_util::future::BoxFuture;
 use globset::GlobBuilder;
@@ -12,12 +12,11 @@ use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 
-/// Most files that are shown.
+/// The maximum number of files shown.
 const SHOWN_MAX: usize = 1_000;
-/// Longest pattern.
+/// The maximum length of a pattern.
 const PATTERN_BYTES_MAX: usize = 1_024;
 
-/// Finds files by their names.
 #[derive(Clone, Copy, Debug)]
 pub struct Glob;
 
@@ -76,16 +75,13 @@ impl Tool for Glob {
     }
 }
 
-/// A pattern over paths; one without a slash is for names in all folders.
+/// Compiles a pattern for paths. A pattern without a slash matches names in all folders.
 pub(super) fn matcher(pattern: &str) -> Result<globset::GlobMatcher, String> {
     if pattern.is_empty() || pattern.len() > PATTERN_BYTES_MAX {
         return Err(format!("the pattern must have 1 to {PATTERN_BYTES_MAX} bytes"));
     }
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
-    let whole = match pattern.contains('/') {
-        true => pattern.to_owned(),
-        false => format!("**/{pattern}"),
-    };
+    let whole = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
     let glob = GlobBuilder::new(&whole).literal_separator(true).build();
     glob.map(|glob| glob.compile_matcher())
         .map_err(|error| format!("the pattern `{pattern}` is wrong: {}", error.kind()))
@@ -151,7 +147,7 @@ mod tests {
         }
         bench.file("sub/private.txt", "");
         bench.file("sub/excluded.txt", "");
-        // A repository of its own does not obey the one around it.
+        // A nested repository does not obey the rules of the outer one.
         bench.file("nested/.git/HEAD", "");
         bench.file("nested/d.log", "");
         let find = async |arguments| bench.ok(&Glob, arguments).await;

@@ -1,4 +1,4 @@
-//! `grep`: lines by a pattern that takes linear time.
+//! `grep`: finds lines with a regular expression that runs in linear time.
 
 use futures_util::future::BoxFuture;
 use regex::{Regex, RegexBuilder};
@@ -12,22 +12,21 @@ use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 
-/// Longest pattern.
+/// The maximum length of a pattern.
 const PATTERN_BYTES_MAX: usize = 1_024;
-/// Largest compiled pattern.
+/// The maximum size of a compiled pattern.
 const COMPILED_BYTES_MAX: usize = 256 * 1024;
-/// Most matching lines of one file.
+/// The maximum number of matching lines shown per file.
 const PER_FILE_MAX: usize = 10;
-/// Most matching lines in all.
+/// The maximum number of matching lines shown in total.
 const TOTAL_MAX: usize = 100;
-/// Most lines around a match.
+/// The maximum number of context lines around a match.
 const CONTEXT_MAX: usize = 10;
-/// Most characters of a line that are shown.
+/// The maximum number of characters shown of a line.
 const LINE_CHARS_MAX: usize = 300;
-/// Largest file that is searched.
+/// Files larger than this are not searched.
 const FILE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
-/// Finds lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Grep;
 
@@ -99,10 +98,8 @@ fn regex_of(wanted: &Arguments) -> Result<Regex, String> {
     if wanted.pattern.is_empty() || wanted.pattern.len() > PATTERN_BYTES_MAX {
         return Err(format!("the pattern must have 1 to {PATTERN_BYTES_MAX} bytes"));
     }
-    let pattern = match wanted.literal {
-        true => regex::escape(&wanted.pattern),
-        false => wanted.pattern.clone(),
-    };
+    let pattern =
+        if wanted.literal { regex::escape(&wanted.pattern) } else { wanted.pattern.clone() };
     let regex = RegexBuilder::new(&pattern)
         .case_insensitive(wanted.ignore_case)
         .size_limit(COMPILED_BYTES_MAX)
@@ -156,9 +153,8 @@ fn grep(ground: &Ground, wanted: &Arguments) -> Result<String, String> {
 
 fn in_file(path: &str, text: &str, (regex, context): (&Regex, usize), found: &mut Found) {
     let lines: Vec<&str> = text.lines().collect();
-    let matching = |line: &&str| regex.is_match(line);
-    let all: Vec<usize> =
-        lines.iter().enumerate().filter(|(_, line)| matching(line)).map(|(at, _)| at).collect();
+    let matching = lines.iter().enumerate().filter(|(_, line)| regex.is_match(line));
+    let all: Vec<usize> = matching.map(|(at, _)| at).collect();
     if all.is_empty() {
         return;
     }
@@ -184,7 +180,7 @@ fn in_file(path: &str, text: &str, (regex, context): (&Regex, usize), found: &mu
     }
 }
 
-/// A line as far as it is shown.
+/// Shortens a line for display.
 pub(super) fn short(line: &str) -> String {
     let cut: String = line.chars().take(LINE_CHARS_MAX).collect();
     if cut.len() < line.len() { format!("{cut}…") } else { cut }

@@ -1,4 +1,4 @@
-//! `list`: what is in a folder.
+//! `list`: lists a folder.
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
@@ -12,12 +12,11 @@ use crate::run::Run;
 use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 
-/// Most entries that are shown.
+/// The maximum number of entries shown.
 const SHOWN_MAX: usize = 1_000;
-/// How deep a call may look.
+/// The maximum depth that a call may ask for.
 const DEPTH_MAX: usize = 10;
 
-/// Lists a folder.
 #[derive(Clone, Copy, Debug)]
 pub struct List;
 

@@ -1,4 +1,4 @@
-//! `plan`: the plan of a run: steps, each with a check that says when it is done.
+//! `plan`: keeps the plan of a run. Each step has a check that shows when it is done.
 
 use std::fmt::Write as _;
 
@@ -11,34 +11,28 @@ use super::{arguments, object, text_argument};
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
 
-/// Most steps.
+/// The maximum number of steps.
 const STEPS_MAX: usize = 50;
-/// Longest title, step or check.
+/// The maximum length of a title, step or check.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// Keeps the plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanTool;
 
-/// A plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What it is for.
     pub title: String,
-    /// What is to be done, in order.
     pub steps: Vec<PlanStep>,
 }
 
-/// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {
-    /// What is to be done.
+    /// The work to do.
     pub step: String,
-    /// How to see that it is done.
+    /// The criterion that shows that the step is done.
     pub check: String,
-    /// Whether it is.
     #[serde(default)]
     pub done: bool,
 }
@@ -122,7 +116,7 @@ impl Tool for PlanTool {
 }
 
 impl Plan {
-    /// The plan as a check list.
+    /// Renders the plan as a Markdown check list.
     pub fn to_markdown(&self) -> String {
         let mut out = format!("# {}\n\n", self.title);
         for (number, step) in (1..).zip(&self.steps) {
@@ -156,10 +150,11 @@ fn tidy(steps: Vec<PlanStep>) -> Result<Vec<PlanStep>, String> {
     if steps.is_empty() || steps.len() > STEPS_MAX {
         return Err(format!("a plan has 1 to {STEPS_MAX} steps, not {}", steps.len()));
     }
-    let tidy = |step: PlanStep| {
-        Ok(PlanStep { step: one_line(&step.step)?, check: one_line(&step.check)?, done: step.done })
-    };
-    steps.into_iter().map(tidy).collect()
+    steps.into_iter().map(tidy_step).collect()
+}
+
+fn tidy_step(step: PlanStep) -> Result<PlanStep, String> {
+    Ok(PlanStep { step: one_line(&step.step)?, check: one_line(&step.check)?, done: step.done })
 }
 
 fn one_line(text: &str) -> Result<String, String> {

@@ -1,4 +1,4 @@
-//! `read`: a file, with line numbers, as much as fits.
+//! `read`: reads a text file, with line numbers, up to a limit.
 
 use std::fmt::Write as _;
 
@@ -15,14 +15,13 @@ use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 use repertoire_sandbox::workplace::Workplace;
 
-/// Lines that are shown unless a call says otherwise.
+/// The default number of lines shown.
 const LINES: usize = 2_000;
-/// Most characters of a line that are shown.
+/// The maximum number of characters shown of a line.
 const LINE_CHARS_MAX: usize = 2_000;
-/// How much of a file is looked at for a NUL byte, which says that it is no text.
+/// A NUL byte within this many leading bytes marks a file as binary.
 const SNIFF_BYTES: usize = 8_192;
 
-/// Reads a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Read;
 
@@ -92,7 +91,7 @@ impl Tool for Read {
     }
 }
 
-/// The text of a file that tools may read.
+/// Reads a text file that tools may read.
 pub(super) fn text_of(
     workplace: &Workplace,
     rules: &PlaceRules,
@@ -122,7 +121,7 @@ pub(super) fn text_of(
     })
 }
 
-/// Whether bytes are no text.
+/// Returns true if the bytes look like a binary file.
 pub(super) fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(SNIFF_BYTES)].contains(&0)
 }
@@ -141,7 +140,7 @@ fn numbered(text: &str, wanted: &Arguments, workplace: &Workplace, id: &str) -> 
     }
     let count = wanted.limit.unwrap_or(LINES).min(total - first + 1);
     let (mut out, mut cut, mut shown) = (String::new(), 0_usize, 0_usize);
-    // The numbers would be lost in the middle of a cut; so the answer ends at a whole line instead.
+    // Stop at a whole line: cutting the middle out of the output would break the line numbers.
     let room = workplace.limits.output_chars_max.saturating_sub(200);
     for (number, line) in (first..).zip(text.lines().skip(first - 1).take(count)) {
         let length = line.chars().count();

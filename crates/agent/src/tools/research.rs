@@ -1,8 +1,8 @@
-//! `research`: a page from the web as text, or a search.
+//! `research`: fetches a web page as text, or searches the web.
 //!
-//! It reaches public addresses only, also after a redirect and also when a name turns out to mean a private one: the
-//! address that was checked is the address that is used. A redirect to another host is told, not followed, because the
-//! permission was for the first.
+//! Only public addresses are reachable, even after a redirect or if a host name resolves to a private address: the
+//! address that was checked is the address that is used. A redirect to another host is reported, not followed, because
+//! the permission was for the first host.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,37 +21,35 @@ use crate::tool::{Access, Call, Concurrency, Output, Tool};
 mod address;
 mod html;
 
-/// Most bytes of a page.
+/// The maximum size of a page.
 const BODY_BYTES_MAX: usize = 5 * 1024 * 1024;
-/// How long a page may take.
+/// The timeout for a whole call.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Most redirects on one host.
+/// The maximum number of redirects on one host.
 const REDIRECTS_MAX: usize = 5;
-/// Longest address or query.
+/// The maximum length of an address or query.
 const ASKED_BYTES_MAX: usize = 2_048;
-/// Most results of a search.
+/// The maximum number of search results shown.
 const RESULTS_MAX: usize = 10;
 
-/// What research may use.
+/// Settings of the `research` tool.
 #[derive(Clone, Debug, Default)]
 pub struct ResearchSettings {
-    /// Where to search: an address with `{query}` that answers JSON as SearXNG does.
+    /// The search service: a URL with `{query}` that returns JSON in the format of SearXNG.
     pub search_url: Option<String>,
-    /// Which addresses may be fetched.
     pub reach: Reach,
 }
 
-/// Which addresses may be fetched.
+/// The addresses that may be fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reach {
-    /// Those of the public internet.
+    /// Only addresses of the public internet.
     #[default]
     Public,
-    /// Those of this machine and its networks as well.
+    /// Also addresses of this machine and its local networks.
     Private,
 }
 
-/// Fetches pages and searches.
 #[derive(Clone, Debug)]
 pub struct Research {
     settings: ResearchSettings,
@@ -67,7 +65,6 @@ struct Arguments {
 }
 
 impl Research {
-    /// The tool with these settings.
     pub fn new(settings: ResearchSettings) -> Self {
         Research { settings }
     }
@@ -183,7 +180,7 @@ async fn fetch(url: &Url, reach: Reach) -> Result<String, String> {
     Err(format!("{url}: more than {REDIRECTS_MAX} redirects"))
 }
 
-/// One request to an address that has been checked.
+/// Sends one request, to an IP address that has been checked.
 async fn get(url: &Url, reach: Reach) -> Result<Response, String> {
     let host = url.host_str().ok_or("the address has no host")?;
     let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -201,24 +198,25 @@ async fn get(url: &Url, reach: Reach) -> Result<Response, String> {
     if addresses.is_empty() {
         return Err(format!("{host} has no address"));
     }
-    // The name is not looked up again: it could have another answer by then.
+    // Pin the checked addresses: a second lookup could return others (DNS rebinding).
     let client = client()?.resolve_to_addrs(host, &addresses).build();
     let client = client.map_err(|error| format!("no connection can be made: {error}"))?;
     client.get(url.clone()).send().await.map_err(|error| said(&error))
 }
 
 fn client() -> Result<reqwest::ClientBuilder, String> {
-    // Somebody else may have chosen already, which is fine.
+    // This fails if another provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .redirect(reqwest::redirect::Policy::none())
+        // A proxy would resolve the host itself, and so bypass the check of its addresses.
         .no_proxy()
         .timeout(TIMEOUT)
         .user_agent(concat!("repertoire/", env!("CARGO_PKG_VERSION")));
     Ok(builder)
 }
 
-/// An error with its causes, which say what really happened.
+/// Formats an error with its causes, which tell what really happened.
 fn said(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -240,10 +238,7 @@ async fn page(url: &Url, response: Response) -> Result<String, String> {
     }
     let (bytes, whole) = body(response).await?;
     let text = String::from_utf8_lossy(&bytes);
-    let text = match kind.contains("html") {
-        true => html::to_text(&text),
-        false => text.into_owned(),
-    };
+    let text = if kind.contains("html") { html::to_text(&text) } else { text.into_owned() };
     if !status.is_success() {
         let start: String = text.chars().take(500).collect();
         return Err(format!("{url} answered {status}\n{start}"));
@@ -252,7 +247,7 @@ async fn page(url: &Url, response: Response) -> Result<String, String> {
     Ok(format!("{url}\n\n{}{cut}", text.trim()))
 }
 
-/// The body up to the cap, and whether that is all of it.
+/// Reads the body up to the cap. The flag is true if that is all of it.
 async fn body(mut response: Response) -> Result<(Vec<u8>, bool), String> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| said(&error))? {
@@ -290,7 +285,7 @@ async fn search(template: Option<&str>, query: &str) -> Result<String, String> {
         return Err(format!("the query must have 1 to {ASKED_BYTES_MAX} bytes"));
     }
     let url = checked_url(&template.replace("{query}", &encoded(query)))?;
-    // The user has chosen this address, wherever it is.
+    // The user has configured this address, so it may be private.
     let response = get(&url, Reach::Private).await?;
     if !response.status().is_success() {
         return Err(format!("the search service answered {}", response.status()));

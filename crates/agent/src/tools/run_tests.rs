@@ -1,4 +1,4 @@
-//! `run_tests`: the project's tests, with the command that the project uses.
+//! `run_tests`: runs the project's tests, with the command that the project uses.
 
 use camino::Utf8Path;
 use futures_util::future::BoxFuture;
@@ -14,14 +14,13 @@ use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
 use repertoire_sandbox::workplace::Workplace;
 
-/// Most lines of the output that are answered: the end, where runners sum up.
+/// The maximum number of output lines returned: the last ones, where test runners print their summary.
 const LINES_MAX: usize = 150;
-/// Largest project file that is looked at.
+/// The maximum size of a project file that is inspected.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Longest filter.
+/// The maximum length of a filter.
 const FILTER_BYTES_MAX: usize = 500;
 
-/// Runs the project's tests.
 #[derive(Clone, Copy, Debug)]
 pub struct RunTests;
 
@@ -121,7 +120,7 @@ fn answer(
     output
 }
 
-/// The last lines.
+/// The last lines of the output.
 fn end_of(bytes: &[u8]) -> &[u8] {
     let bytes = bytes.trim_ascii_end();
     let breaks = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');

@@ -1,4 +1,4 @@
-//! `search`: files by words, the best first, for when the pattern is not known.
+//! `search`: ranks files by the words they contain, for when the exact pattern is not known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,20 +13,19 @@ use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 
-/// Most files that are shown.
+/// The maximum number of files shown.
 const SHOWN_MAX: usize = 20;
-/// Longest query.
+/// The maximum length of a query.
 const QUERY_BYTES_MAX: usize = 1_024;
-/// Most words of a query.
+/// The maximum number of words of a query; the rest is ignored.
 const WORDS_MAX: usize = 16;
-/// Largest file whose content is looked at.
+/// The contents of larger files are not searched.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Most bytes that are read in one search.
+/// The maximum number of bytes read in one search.
 const TOTAL_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// How much more a word in a path says than one in a line.
+/// The weight of a match in a path, relative to one in a line.
 const PATH_WEIGHT: f64 = 4.0;
 
-/// Finds files by words.
 #[derive(Clone, Copy, Debug)]
 pub struct Search;
 
@@ -82,12 +81,12 @@ impl Tool for Search {
     }
 }
 
-/// What was seen of the words in a file.
+/// The matches of the query's words in a file.
 struct Seen {
     path: String,
-    /// Occurrences by word, those in the path included.
+    /// Weighted occurrences of each word, including those in the path.
     counts: Vec<f64>,
-    /// Lines with words, for the best one: its number, its words, its text.
+    /// For each combination of words, the number and text of the first line that contains them.
     lines: BTreeMap<BTreeSet<usize>, (usize, String)>,
 }
 
@@ -137,7 +136,7 @@ fn words_of(query: &str) -> Result<Vec<String>, String> {
     if words.is_empty() { Err("the query has no words".to_owned()) } else { Ok(words) }
 }
 
-/// Words in lower case; `readConfig` and `read_config` are two each.
+/// Splits a text into words in lower case. `readConfig` and `read_config` are two words each.
 fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -158,7 +157,7 @@ fn split(text: &str) -> Vec<String> {
     words
 }
 
-/// Whether a word of a text is one of the query, or an ending apart from it: `parse` and `parser`, `parses`.
+/// Returns true if a word equals a query word, or extends it by a short ending, such as `parser` for `parse`.
 fn is_word(word: &str, wanted: &str) -> bool {
     word == wanted
         || wanted.len() >= 4 && word.starts_with(wanted) && word.len() <= wanted.len() + 3
@@ -198,7 +197,7 @@ fn ranked(seen: Vec<Seen>, files: usize, words: usize) -> Vec<String> {
     let count = |at: usize| seen.iter().filter(|seen| seen.counts[at] > 0.0).count();
     let rarity: Vec<f64> =
         (0..words).map(|at| (1.0 + (files as f64 + 1.0) / (count(at) as f64 + 1.0)).ln()).collect();
-    // More occurrences add less and less, so that one long file does not win by its length.
+    // Repeated occurrences add less and less, so that a file does not win merely by being long.
     let score = |seen: &Seen| -> f64 {
         seen.counts.iter().zip(&rarity).map(|(count, rarity)| count / (count + 2.0) * rarity).sum()
     };

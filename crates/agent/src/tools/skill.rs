@@ -1,4 +1,4 @@
-//! `skill`: loads a skill into the conversation. Its description lists the skills that there are, those that fit the task
+//! `skill`: loads a skill into the conversation. Its description lists the available skills, those that fit the task
 //! first.
 
 use std::sync::Mutex;
@@ -23,10 +23,9 @@ const ABOUT: &str = "Loads a skill: instructions, templates and knowledge for on
 for knowledge that you do not have, before you begin. Its text comes back as the answer, with its files, which you can \
 read. A skill that is already in the conversation need not be loaded again.";
 
-/// Loads skills.
 #[derive(Debug, Default)]
 pub struct Skill {
-    /// The description for a state of the catalog, so that it is not written again on every turn.
+    /// The cached description for a state of the catalog, so that it is not rendered again on every turn.
     described: Mutex<Option<Described>>,
 }
 
@@ -155,13 +154,14 @@ async fn load(call: Call<'_>, asked: &Arguments) -> Output {
     };
     let loaded = call.run.load(entry, &request, LoadedBy::Tool, "the model asked for it");
     widen(call.run, entry);
-    match loaded.already {
-        true => Output::ok(already_active(&loaded.activation)),
-        false => Output::ok(marked(tool_result(&loaded.activation), entry)),
+    if loaded.already {
+        Output::ok(already_active(&loaded.activation))
+    } else {
+        Output::ok(marked(tool_result(&loaded.activation), entry))
     }
 }
 
-/// A trusted skill may use the tools that it names without asking.
+/// Allows the tools that a trusted skill names, without asking.
 fn widen(run: &Run, entry: &Entry) {
     if entry.trust == Trust::Trusted && !entry.skill.spec.allowed_tools.is_empty() {
         let allowed = &entry.skill.spec.allowed_tools;
@@ -169,7 +169,7 @@ fn widen(run: &Run, entry: &Entry) {
     }
 }
 
-/// The text of a skill that nobody agreed to says so.
+/// Marks the text of an untrusted skill as such.
 fn marked(text: String, entry: &Entry) -> String {
     if entry.trust == Trust::Trusted {
         return text;
@@ -182,7 +182,7 @@ fn marked(text: String, entry: &Entry) -> String {
     )
 }
 
-/// A skill that asks for a conversation of its own runs as a sub-agent, and its answer comes back.
+/// Runs a skill that asks for its own conversation as a sub-agent, and returns its answer.
 async fn fork(call: Call<'_>, entry: &Entry, asked: &Arguments) -> Output {
     match crate::executor::fork(call, entry, &asked.arguments).await {
         Ok(text) => Output::ok(text),

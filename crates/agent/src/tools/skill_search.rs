@@ -1,4 +1,4 @@
-//! `skill_search`: finds skills that the list in the `skill` tool has no room for.
+//! `skill_search`: finds skills, including those that do not fit into the description of the `skill` tool.
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
@@ -13,10 +13,9 @@ use crate::tool::{Access, Call, Concurrency, Output, Tool};
 
 const FOUND: usize = 5;
 const FOUND_MAX: usize = 20;
-/// A skill that has next to nothing to do with the words is no find.
+/// Skills that score below this are not listed.
 const SCORE_MIN: f32 = 0.02;
 
-/// Finds skills.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SkillSearch;
 

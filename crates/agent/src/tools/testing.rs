@@ -1,4 +1,4 @@
-//! A folder to try tools in.
+//! A test workspace for tools.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::system::System;
 use crate::tool::{Call, Output, Tool};
 use repertoire_sandbox::workplace::Workplace;
 
-/// A work folder, a folder for what is spilled, and the events.
+/// A work folder, a spill folder and the recorded events.
 pub(crate) struct Bench {
     folder: tempfile::TempDir,
     events: Arc<Mutex<Vec<EventKind>>>,
@@ -30,7 +30,7 @@ impl Bench {
         self.outside().join("work")
     }
 
-    /// The folder above the work folder.
+    /// The parent of the work folder.
     pub(crate) fn outside(&self) -> Utf8PathBuf {
         Utf8PathBuf::from_path_buf(self.folder.path().to_owned()).unwrap()
     }
@@ -75,14 +75,14 @@ impl Bench {
         call(tool, &self.run(), arguments).await
     }
 
-    /// The text of an answer, which must not be a failure.
+    /// Calls a tool that must succeed, and returns its text.
     pub(crate) async fn ok(&self, tool: &dyn Tool, arguments: Value) -> String {
         let output = self.call(tool, arguments).await;
         assert!(!output.is_error, "{}", output.text);
         output.text
     }
 
-    /// The text of a failure, which must be one.
+    /// Calls a tool that must fail, and returns its text.
     pub(crate) async fn fails(&self, tool: &dyn Tool, arguments: Value) -> String {
         let output = self.call(tool, arguments).await;
         assert!(output.is_error, "{}", output.text);

@@ -1,4 +1,4 @@
-//! `todo`: the list of things to do, replaced as a whole.
+//! `todo`: replaces the whole to-do list.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,11 @@ use crate::event::{EventKind, TodoItem, TodoStatus};
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
 
-/// Most things to do.
+/// The maximum number of items.
 const ITEMS_MAX: usize = 50;
-/// Longest description of one.
+/// The maximum length of an item.
 const CONTENT_CHARS_MAX: usize = 500;
 
-/// Keeps the list of things to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Todo;
 

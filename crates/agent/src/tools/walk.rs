@@ -1,5 +1,6 @@
-//! Walking the work folder: sorted, without what git ignores, never through a link, and never without an end. Each folder
-//! is opened from the handle of the one above it, so that nothing outside is listed or read, whatever is renamed meanwhile.
+//! Walks the work folder: sorted, without entries that git ignores, without following links, and bounded. Each folder
+//! is opened from the handle of its parent, so that nothing outside is listed or read, even if folders are renamed
+//! meanwhile.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{EntryKind, Folder};
@@ -18,12 +19,12 @@ mod ignored;
 
 use self::ignored::Ignored;
 
-/// Most entries that one call looks at.
+/// The maximum number of entries that one call visits.
 const ENTRIES_MAX: usize = 200_000;
-/// How deep one call looks.
+/// The maximum depth of a walk.
 const DEPTH_MAX: usize = 64;
 
-/// Where to walk, and what a walk needs to know of the run.
+/// The inputs of a walk that come from the run.
 #[derive(Clone, Debug)]
 pub(super) struct Ground {
     pub(super) workplace: Workplace,
@@ -41,7 +42,7 @@ impl Ground {
     }
 }
 
-/// A call that searches: its arguments are read, the search holds up nobody, and what it finds is bounded.
+/// Handles a search call: parses its arguments, runs the search on a blocking thread, and bounds its output.
 pub(super) async fn searched<T: DeserializeOwned + Send + 'static>(
     call: Call<'_>,
     search: fn(&Ground, &T) -> Result<String, String>,
@@ -58,38 +59,37 @@ pub(super) async fn searched<T: DeserializeOwned + Send + 'static>(
     .await
 }
 
-/// What is shown of hidden and ignored entries.
+/// The treatment of hidden and ignored entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Show {
-    /// What a person would look at: not `.git`, nothing that git ignores.
+    /// Skip `.git` and everything that git ignores.
     Usual,
-    /// Everything but `.git`.
+    /// Skip only `.git`.
     Everything,
 }
 
-/// Something that was met.
+/// An entry met on a walk.
 #[derive(Debug)]
 pub(super) struct Met<'a> {
     /// The whole path.
     pub(super) path: Utf8PathBuf,
-    /// The path beneath the start; empty for the start itself.
+    /// The path relative to the start; empty for the start itself.
     pub(super) relative: Utf8PathBuf,
-    /// What it is.
     pub(super) kind: Kind,
     opened_from: OpenedFrom<'a>,
 }
 
-/// Where an entry is opened from.
+/// The handle from which an entry is opened.
 #[derive(Clone, Copy, Debug)]
 enum OpenedFrom<'a> {
-    /// An entry of a folder.
+    /// The entry's parent folder.
     Folder(&'a Folder),
-    /// The start of the walk, which is a file.
+    /// The start of the walk, which is itself a file.
     Start(&'a Place),
 }
 
 impl Met<'_> {
-    /// The size, if it is a file.
+    /// The size in bytes, or 0 if the entry is not a file.
     pub(super) fn bytes(&self) -> u64 {
         match (self.kind, self.opened_from) {
             (Kind::File, OpenedFrom::Folder(folder)) => {
@@ -100,7 +100,7 @@ impl Met<'_> {
         }
     }
 
-    /// The text, if it is a text file of a reasonable size and not secret.
+    /// The text, if this is a text file of at most `bytes_max` bytes and not secret.
     pub(super) fn text(&self, bytes_max: u64) -> Option<String> {
         if self.kind != Kind::File || beneath::is_secret(&self.path) {
             return None;
@@ -121,7 +121,6 @@ impl Met<'_> {
     }
 }
 
-/// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -130,23 +129,22 @@ pub(super) enum Kind {
     Other,
 }
 
-/// How a walk ended.
+/// The result of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Walked {
-    /// Whether there was more than a walk looks at.
+    /// True if the walk stopped early, because of the entry limit or a cancellation.
     pub(super) unfinished: bool,
-    /// Entries that rules hide, or whose names are no text.
+    /// The number of entries that are unreadable, hidden by rules, or without a UTF-8 name.
     pub(super) passed_over: usize,
 }
 
-/// What to do after an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Continue,
     Stop,
 }
 
-/// Calls `visit` for everything beneath a place, or for the place itself if it is a file.
+/// Calls `visit` for everything beneath `start`, or for `start` itself if it is a file.
 pub(super) fn walk(
     ground: &Ground,
     start: &Place,
@@ -182,7 +180,7 @@ struct Walker<'a> {
     depth_max: usize,
     seen: usize,
     walked: Walked,
-    /// The rules of git, if they count.
+    /// Git's ignore rules; `None` if they do not apply.
     ignored: Option<Ignored>,
     visit: &'a mut dyn FnMut(&Met<'_>) -> Next,
 }
@@ -262,7 +260,7 @@ impl Walker<'_> {
     }
 }
 
-/// The entries of a folder by name, at most as many as a walk looks at.
+/// The entries of a folder, sorted by name; at most one more than a walk visits.
 fn sorted(folder: &Folder) -> std::io::Result<Vec<(std::ffi::OsString, Kind)>> {
     let mut entries = Vec::new();
     for entry in folder.entries()?.take(ENTRIES_MAX + 1) {
@@ -279,7 +277,7 @@ fn sorted(folder: &Folder) -> std::io::Result<Vec<(std::ffi::OsString, Kind)>> {
     Ok(entries)
 }
 
-/// Words on what a walk did not see, with a line break before them.
+/// Describes what a walk skipped, with a line break before each note.
 pub(super) fn remarks(walked: Walked) -> String {
     let mut out = String::new();
     if walked.unfinished {

@@ -1,4 +1,4 @@
-//! `write`: a whole file, in one step.
+//! `write`: writes a whole file atomically.
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
@@ -12,10 +12,9 @@ use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
 use repertoire_sandbox::workplace::Workplace;
 
-/// Largest file that is written.
+/// The maximum size of a written file.
 pub(super) const WRITE_BYTES_MAX: usize = 10 * 1024 * 1024;
 
-/// Writes a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Write;
 

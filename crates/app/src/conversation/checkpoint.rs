@@ -1,5 +1,5 @@
-//! Writes a conversation each time that the model is about to be asked. The writing happens on a thread of its own,
-//! so that no run waits for the disk.
+//! Writes a checkpoint of a conversation before every call of the model. Writing happens on a
+//! separate thread, so that no run waits for the disk.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,13 +13,13 @@ use repertoire_agent::middleware::{Middleware, Next, Turn, TurnError};
 
 use super::store::{self, Head, StoreError};
 
-/// The conversations that are watched, by id.
+/// The writers of the watched conversations, by id.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checkpoints {
     writers: Arc<Mutex<BTreeMap<String, Sender<Conversation>>>>,
 }
 
-/// A conversation that is watched.
+/// A watched conversation.
 pub(super) struct Watch {
     checkpoints: Checkpoints,
     id: String,
@@ -27,7 +27,7 @@ pub(super) struct Watch {
 }
 
 impl Checkpoints {
-    /// Watches a conversation until the watch is finished or dropped.
+    /// Writes checkpoints of a conversation until the watch is finished or dropped.
     pub(super) fn watch(&self, dir: &Utf8Path, head: &Head) -> Watch {
         let (sender, receiver) = channel();
         let (dir, head) = (dir.to_owned(), head.clone());
@@ -43,21 +43,21 @@ impl Checkpoints {
 }
 
 impl Watch {
-    /// Waits until everything is written.
+    /// Waits until all checkpoints are written.
     pub(super) fn finish(mut self) -> Result<(), StoreError> {
         self.end()
     }
 
     fn end(&mut self) -> Result<(), StoreError> {
         self.checkpoints.lock().remove(&self.id);
-        // A writer that panicked has written nothing that the last save does not.
+        // If the writer panicked, the final save still writes everything.
         self.writer.take().and_then(|writer| writer.join().ok()).unwrap_or(Ok(()))
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // A run that was dropped has nobody to tell.
+        // The run was dropped, so there is no caller to return an error to.
         let _ = self.end();
     }
 }
@@ -68,7 +68,7 @@ fn write_all(
     receiver: &Receiver<Conversation>,
 ) -> Result<(), StoreError> {
     while let Ok(mut conversation) = receiver.recv() {
-        // Only the latest counts.
+        // Only the latest checkpoint matters.
         while let Ok(later) = receiver.try_recv() {
             conversation = later;
         }
@@ -93,7 +93,8 @@ impl Middleware for Checkpoints {
                 if let Some(sender) = sender {
                     let mut state = turn.conversation.clone();
                     state.todos = turn.run.state.todos();
-                    // The writer is gone only if the disk failed, which the end of the run tells.
+                    // The writer ends early only after a disk error, which is reported at the end
+                    // of the run.
                     let _ = sender.send(state);
                 }
             }

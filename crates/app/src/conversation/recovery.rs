@@ -1,4 +1,4 @@
-//! Taking up a conversation whose last run never ended.
+//! Recovery of a conversation whose last run was interrupted.
 
 use std::fmt::Write as _;
 
@@ -10,21 +10,23 @@ use repertoire_skill::activate::{Listing, Request};
 use super::store::Held;
 use crate::limits::{INTERRUPTED_CALLS_MAX, INTERRUPTED_CHARS_MAX};
 
-/// What a run was at when its process ended.
+/// The state of a run whose process ended before the run did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interrupted {
-    /// What the user had asked.
+    /// The user's prompt.
     pub prompt: String,
-    /// Whether that is part of the conversation; it is not if the process ended before the model was asked.
+    /// True if the conversation contains the prompt. It does not if the process ended before the
+    /// first call of the model.
     pub prompt_is_kept: bool,
-    /// What the agent had said since the conversation was last written.
+    /// The agent's answers since the conversation was last written.
     pub said: String,
-    /// What it had called since then.
+    /// The tool calls since then.
     pub calls: Vec<String>,
 }
 
 impl Interrupted {
-    /// What the next run has to be told, if the conversation does not say it.
+    /// Returns a note for the next run about everything the conversation does not contain; `None`
+    /// if it is complete.
     pub fn told(&self) -> Option<String> {
         let mut out = String::new();
         if !self.prompt_is_kept {
@@ -37,17 +39,17 @@ impl Interrupted {
             let calls = self.calls.join("\n");
             let _ = write!(out, " You had called, with effects that may remain:\n{calls}\n");
         }
-        match out.is_empty() {
-            true => None,
-            false => Some(format!(
-                "[The last run was interrupted before it ended.{}]",
-                out.trim_end_matches('\n')
-            )),
+        if out.is_empty() {
+            return None;
         }
+        Some(format!(
+            "[The last run was interrupted before it ended.{}]",
+            out.trim_end_matches('\n')
+        ))
     }
 }
 
-/// Finds out what the last run was at, and puts skills back into the ledger that it had loaded.
+/// Determines the state of the last run, and restores the skills it had loaded to the ledger.
 pub(super) fn recover(
     system: &System,
     held: &Held,
@@ -57,7 +59,8 @@ pub(super) fn recover(
     let events = held.events_since(at_work.log_bytes);
     let own = |event: &&Event| event.depth == 0;
     let asked = |event: &Event| matches!(event.kind, EventKind::ModelCall { attempt: 1, .. });
-    // The file was written right before the model was asked; what came after is not in it.
+    // The file was written right before the last call of the model, so it contains nothing that
+    // came after.
     let last_asked = events.iter().rposition(|event| event.depth == 0 && asked(event));
     let (before, since) = events.split_at(last_asked.unwrap_or(0));
     let prompt_is_kept = is_kept(conversation, &at_work.prompt);
@@ -82,20 +85,26 @@ pub(super) fn recover(
     })
 }
 
-/// Whether the last thing that the user said in words is the prompt.
+/// Returns true if the prompt is the last text message of the user.
 fn is_kept(conversation: &Conversation, prompt: &str) -> bool {
-    let said = |message: &Message| match message {
+    let mut messages = conversation.messages.iter().rev();
+    messages.find_map(|message| ends_with_prompt(message, prompt)).unwrap_or(false)
+}
+
+/// Returns `None` for a message without text of the user.
+fn ends_with_prompt(message: &Message, prompt: &str) -> Option<bool> {
+    match message {
         Message::User { content } => content.iter().rev().find_map(|part| match part {
             UserPart::Text { text } => Some(text.ends_with(prompt)),
             UserPart::ToolResult(_) => None,
         }),
         _ => None,
-    };
-    conversation.messages.iter().rev().find_map(said).unwrap_or(false)
+    }
 }
 
-/// A run writes its ledger when it ends. Until then the log knows which skills it has loaded; those that came after the
-/// conversation was last written are not in it.
+/// Restores skills to the ledger from the log. A run writes its ledger when it ends; until then
+/// only the log shows which skills it has loaded. Skills loaded after the last write of the
+/// conversation are left out, since their text is not in it.
 fn put_back_skills(system: &System, events: &[Event], conversation: &mut Conversation) {
     let catalog = system.catalog();
     let config = system.config();
@@ -103,7 +112,7 @@ fn put_back_skills(system: &System, events: &[Event], conversation: &mut Convers
         let EventKind::SkillLoaded { skill, digest, already: false, .. } = &event.kind else {
             continue;
         };
-        // One that has changed since is loaded anew when it is needed.
+        // A skill that has changed since is loaded again when it is needed.
         let same =
             |entry: &&repertoire_skill::catalog::Entry| entry.skill.digest().to_string() == *digest;
         let Some(entry) = catalog.get(skill).filter(same) else { continue };

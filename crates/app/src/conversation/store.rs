@@ -1,4 +1,4 @@
-//! Conversations on disk: a folder each, with the conversation, the log of its events and a lock.
+//! Conversations on disk: one folder each, with the conversation, its event log and a lock.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -14,119 +14,89 @@ use serde::{Deserialize, Serialize};
 use repertoire_text::fs::make_private_dir;
 use crate::limits::CONVERSATION_BYTES_MAX;
 
-/// The version of the file's shape.
+/// The version of the file format.
 pub const FILE_VERSION: u32 = 1;
 const FILE: &str = "conversation.json";
 const LOG: &str = "events.jsonl";
 const LOCK: &str = "lock";
 
-/// Where conversations are kept.
+/// The folder in which conversations are stored.
 #[derive(Clone, Debug)]
 pub struct Store {
     dir: Utf8PathBuf,
 }
 
-/// What went wrong with a conversation on disk.
+/// The reason a stored conversation cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such conversation.
+    /// No conversation matches.
     #[error("there is no conversation `{wanted}`")]
-    NotFound {
-        /// What was asked for.
-        wanted: String,
-    },
-    /// Nothing was begun in this project.
+    NotFound { wanted: String },
+    /// No conversation was started in this project.
     #[error("no conversation was begun in {folder}")]
-    NoneIn {
-        /// The project.
-        folder: Utf8PathBuf,
-    },
-    /// The start of an id fits more than one.
+    NoneIn { folder: Utf8PathBuf },
+    /// The start of an id matches more than one conversation.
     #[error("`{wanted}` may be any of {}", matches.join(", "))]
-    Ambiguous {
-        /// What was asked for.
-        wanted: String,
-        /// What it may be.
-        matches: Vec<String>,
-    },
-    /// Another process has it.
+    Ambiguous { wanted: String, matches: Vec<String> },
+    /// Another process has the conversation open.
     #[error("conversation {id} is in use by another process{}", pid.map(|pid| format!(" ({pid})")).unwrap_or_default())]
     InUse {
-        /// The conversation.
         id: String,
-        /// The process, as far as it is known.
+        /// The process id, if known.
         pid: Option<u32>,
     },
-    /// The file is not what we write.
+    /// The file does not have the expected format.
     #[error("{path} is damaged, and is left as it is: {message}")]
-    Damaged {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// The file is of a later version.
+    Damaged { path: Utf8PathBuf, message: String },
+    /// The file was written by a later version.
     #[error(
         "{path} was written by a later version of this program (shape {version}, and {FILE_VERSION} is the latest known here)"
     )]
-    Newer {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Its version.
-        version: u32,
-    },
-    /// The disk is in the way.
+    Newer { path: Utf8PathBuf, version: u32 },
+    /// A file operation failed.
     #[error("{path}: {source}")]
-    Io {
-        /// The file or folder.
-        path: Utf8PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Io { path: Utf8PathBuf, source: std::io::Error },
 }
 
-/// What is known of a conversation besides what was said.
+/// The metadata of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Head {
-    /// The version of the file's shape.
+    /// The version of the file format.
     pub version: u32,
-    /// The id.
     pub id: String,
-    /// The agent that it was begun with.
+    /// The agent it was started with.
     pub agent: String,
-    /// The start of the first prompt.
+    /// The start of the first prompt, as a title.
     pub first: String,
-    /// The project that it was begun in; empty if nobody knows.
+    /// The project it was started in; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub folder: String,
-    /// How often the user spoke.
+    /// The number of prompts.
     pub turns: u32,
-    /// When it was begun, in milliseconds since 1970.
+    /// The time it was started, in milliseconds since 1970.
     pub begun_ms: u64,
-    /// When it was written last.
+    /// The time of the last write, in milliseconds since 1970.
     pub updated_ms: u64,
-    /// What it has cost, as far as prices are known.
+    /// The cost, as far as prices are known.
     pub cost_usd: f64,
-    /// Whether some price was not known.
+    /// True if part of the usage has no known price.
     #[serde(default)]
     pub cost_is_partial: bool,
-    /// What it has used.
     pub usage: Usage,
-    /// The run that is at work, or was when the process ended.
+    /// The run in progress, or the one that was in progress when the process ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_work: Option<AtWork>,
 }
 
-/// A run that has begun and not ended.
+/// A run that has started and not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtWork {
-    /// What the user said.
     pub prompt: String,
-    /// How long the log was when it began.
+    /// The length of the log when the run started.
     pub log_bytes: u64,
 }
 
-/// The whole file, as it is written.
+/// The file as it is written.
 #[derive(Serialize)]
 struct Written<'a> {
     #[serde(flatten)]
@@ -134,7 +104,7 @@ struct Written<'a> {
     conversation: &'a Conversation,
 }
 
-/// The whole file, as it is read.
+/// The file as it is read.
 #[derive(Deserialize)]
 struct ReadBack {
     #[serde(flatten)]
@@ -142,13 +112,13 @@ struct ReadBack {
     conversation: Conversation,
 }
 
-/// The version alone, which says whether the rest can be read.
+/// Only the version, to check whether the rest can be read.
 #[derive(Deserialize)]
 struct VersionOnly {
     version: u32,
 }
 
-/// The head, with the rest passed over.
+/// Only the metadata; the messages are skipped.
 #[derive(Deserialize)]
 struct HeadOnly {
     #[serde(flatten)]
@@ -157,46 +127,39 @@ struct HeadOnly {
     _conversation: IgnoredAny,
 }
 
-/// One line of a list.
+/// An entry in the list of conversations.
 #[derive(Debug)]
 pub enum Listed {
-    /// A conversation.
+    /// A readable conversation.
     Conversation(Head),
-    /// One that cannot be read.
-    Broken {
-        /// Its id.
-        id: String,
-        /// Why.
-        error: StoreError,
-    },
+    /// An unreadable conversation.
+    Broken { id: String, error: StoreError },
 }
 
-/// A conversation that this process has for itself.
+/// A conversation that this process has locked.
 #[derive(Debug)]
 pub struct Held {
-    /// What is known of it.
     pub head: Head,
     dir: Utf8PathBuf,
-    /// The lock ends with the process, however that ends.
+    /// The kernel releases the lock when the process ends, whatever the reason.
     _lock: Lock,
 }
 
 impl Store {
-    /// Conversations in a folder, which need not be there yet.
+    /// Creates a store in a folder, which need not exist yet.
     pub fn new(dir: impl Into<Utf8PathBuf>) -> Self {
         Store { dir: dir.into() }
     }
 
-    /// The folder.
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }
 
-    /// All conversations, the newest first.
+    /// Lists all conversations, the newest first.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be read. One conversation that cannot be read is a line of the list.
+    /// If the folder cannot be read. An unreadable conversation is an entry of the list.
     pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
         let ids = self.ids()?;
         Ok(ids.into_iter().map(|(_, id)| self.listed(id)).collect())
@@ -214,7 +177,7 @@ impl Store {
         }
     }
 
-    /// The ids of all conversations with the time of their last change, the newest first.
+    /// Returns the ids of all conversations with the time of their last change, the newest first.
     fn ids(&self) -> Result<Vec<(SystemTime, String)>, StoreError> {
         let entries = match fs::entries(&self.dir) {
             Ok(entries) => entries,
@@ -232,11 +195,11 @@ impl Store {
         Ok(ids)
     }
 
-    /// The id that is meant: an id, the start of one, or `last`.
+    /// Returns the full id for an id, the start of one, or `last`.
     ///
     /// # Errors
     ///
-    /// When none is meant, or more than one.
+    /// If no conversation matches, or more than one does.
     pub fn find(&self, wanted: &str) -> Result<String, StoreError> {
         let ids = self.ids()?;
         if wanted == "last" {
@@ -258,12 +221,12 @@ impl Store {
         }
     }
 
-    /// The id of the last conversation that was begun in a project. One that cannot be read may be of any project, so it
-    /// is meant only where there is no other.
+    /// Returns the id of the latest conversation of a project. An unreadable one may belong to any
+    /// project, so it is returned only if there is no other.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// If there is none.
     pub fn last_in(&self, folder: &Utf8Path) -> Result<String, StoreError> {
         let mut unread = None;
         for (_, id) in self.ids()? {
@@ -278,21 +241,21 @@ impl Store {
         unread.ok_or_else(|| StoreError::NoneIn { folder: folder.to_owned() })
     }
 
-    /// Reads a conversation without taking it.
+    /// Reads a conversation without locking it.
     ///
     /// # Errors
     ///
-    /// When there is none, or it cannot be read.
+    /// If there is none, or it cannot be read.
     pub fn load(&self, wanted: &str) -> Result<(Head, Conversation), StoreError> {
         let id = self.find(wanted)?;
         read(&self.dir.join(id).join(FILE))
     }
 
-    /// Takes a conversation that is there.
+    /// Opens and locks an existing conversation.
     ///
     /// # Errors
     ///
-    /// When there is none, somebody else has it, or it cannot be read.
+    /// If there is none, another process has it open, or it cannot be read.
     pub fn open(&self, wanted: &str) -> Result<(Held, Conversation), StoreError> {
         let id = self.find(wanted)?;
         let dir = self.dir.join(&id);
@@ -301,11 +264,11 @@ impl Store {
         Ok((Held { head, dir, _lock: lock }, conversation))
     }
 
-    /// Begins a conversation. Nothing but its folder is written yet.
+    /// Starts a conversation. Only its folder and lock are created yet.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be made.
+    /// If the folder cannot be created.
     pub fn begin(&self, id: &str, agent: &str, now_ms: u64) -> Result<Held, StoreError> {
         let dir = self.dir.join(id);
         make_private_dir(&dir).map_err(|source| StoreError::Io { path: dir.clone(), source })?;
@@ -321,11 +284,11 @@ impl Store {
         Ok(Held { head, dir, _lock: lock })
     }
 
-    /// Removes a conversation that nobody uses.
+    /// Deletes a conversation that is not open.
     ///
     /// # Errors
     ///
-    /// When there is none, somebody has it, or the disk is in the way.
+    /// If there is none, a process has it open, or a file operation fails.
     pub fn remove(&self, wanted: &str) -> Result<String, StoreError> {
         let id = self.find(wanted)?;
         let dir = self.dir.join(&id);
@@ -338,52 +301,51 @@ impl Store {
                 _ => {}
             }
         }
-        // What else is in there is not ours.
+        // Fails if the folder contains other files, which are not ours to delete.
         let _ = std::fs::remove_dir(&dir);
         Ok(id)
     }
 }
 
 impl Held {
-    /// The folder.
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }
 
-    /// Writes the conversation in one step.
+    /// Writes the conversation atomically.
     ///
     /// # Errors
     ///
-    /// When the disk is in the way; what was there stays.
+    /// If a file operation fails; the old file stays in place.
     pub fn save(&self, conversation: &Conversation) -> Result<(), StoreError> {
         write(&self.dir, &self.head, conversation)
     }
 
-    /// Opens the log to add to it. A last line that a crash has torn is taken off first.
+    /// Opens the log for appending. A last line that a crash left incomplete is truncated first.
     ///
     /// # Errors
     ///
-    /// When the disk is in the way.
+    /// If a file operation fails.
     pub fn log(&self) -> Result<Log, StoreError> {
         let path = self.dir.join(LOG);
-        let opened = || -> std::io::Result<(File, u64)> {
-            let mut file =
-                private(OpenOptions::new().create(true).read(true).append(true)).open(&path)?;
-            let bytes = mend_end(&mut file)?;
-            Ok((file, bytes))
-        };
         let (file, bytes) =
-            opened().map_err(|source| StoreError::Io { path: path.clone(), source })?;
+            open_log(&path).map_err(|source| StoreError::Io { path: path.clone(), source })?;
         Ok(Log { file, bytes })
     }
 
-    /// The log's lines from a place on, as far as they are whole.
+    /// Returns the complete events of the log from a byte offset on.
     pub fn events_since(&self, log_bytes: u64) -> Vec<repertoire_agent::Event> {
         events_since(&self.dir.join(LOG), log_bytes)
     }
 }
 
-/// The log of a conversation, open for adding.
+fn open_log(path: &Utf8Path) -> std::io::Result<(File, u64)> {
+    let mut file = private(OpenOptions::new().create(true).read(true).append(true)).open(path)?;
+    let bytes = mend_end(&mut file)?;
+    Ok((file, bytes))
+}
+
+/// The log of a conversation, open for appending.
 #[derive(Debug)]
 pub struct Log {
     file: File,
@@ -391,16 +353,16 @@ pub struct Log {
 }
 
 impl Log {
-    /// How long it was when it was opened.
+    /// The length of the log when it was opened.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Adds a line.
+    /// Appends an event.
     ///
     /// # Errors
     ///
-    /// When the disk is in the way.
+    /// If a file operation fails.
     pub fn add(&mut self, event: &repertoire_agent::Event) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(event).map_err(std::io::Error::other)?;
         line.push(b'\n');
@@ -408,18 +370,16 @@ impl Log {
     }
 }
 
-/// Writes a conversation's file in one step.
+/// Writes a conversation's file atomically.
 pub(super) fn write(
     dir: &Utf8Path,
     head: &Head,
     conversation: &Conversation,
 ) -> Result<(), StoreError> {
     let path = dir.join(FILE);
-    let write = || {
-        let text = serde_json::to_vec(&Written { head, conversation })?;
-        fs::write_atomic(&path, &text)
-    };
-    write().map_err(|source| StoreError::Io { path: path.clone(), source })
+    let text = serde_json::to_vec(&Written { head, conversation }).map_err(std::io::Error::from);
+    text.and_then(|text| fs::write_atomic(&path, &text))
+        .map_err(|source| StoreError::Io { path: path.clone(), source })
 }
 
 fn text_of(path: &Utf8Path) -> Result<String, StoreError> {
@@ -457,14 +417,15 @@ fn read(path: &Utf8Path) -> Result<(Head, Conversation), StoreError> {
     Ok((head, conversation))
 }
 
-/// A lock that goes with its owner. A program that is started at that moment may still hold the file, and with it the lock,
-/// until it has become itself: so the lock is given up, and not only the file closed.
+/// An acquired lock. It is released explicitly on drop and not only by closing the file: a child
+/// process that is just being started may have inherited the file, and with it the lock, until it
+/// calls `exec`.
 #[derive(Debug)]
 struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The kernel gives it up in any case, only later.
+        // If this fails, the kernel releases the lock when the last copy of the file is closed.
         let _ = self.0.unlock();
     }
 }
@@ -484,13 +445,13 @@ fn locked(dir: &Utf8Path, id: &str) -> Result<Lock, StoreError> {
         }
         Err(TryLockError::Error(source)) => return Err(failed(source)),
     }
-    // The kernel holds the lock; the number is only for people.
+    // The lock itself is held by the kernel; the process id is only for the error message.
     file.set_len(0).map_err(failed)?;
     writeln!(file, "{}", std::process::id()).map_err(failed)?;
     Ok(Lock(file))
 }
 
-/// Takes off what stands after the last line break, and says how long the rest is.
+/// Truncates an incomplete last line, and returns the length of the rest.
 fn mend_end(file: &mut File) -> std::io::Result<u64> {
     let length = file.metadata()?.len();
     let mut end = length;
@@ -513,22 +474,23 @@ fn mend_end(file: &mut File) -> std::io::Result<u64> {
 }
 
 fn events_since(path: &Utf8Path, log_bytes: u64) -> Vec<repertoire_agent::Event> {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(log_bytes))?;
-        let mut bytes = Vec::new();
-        file.take(crate::limits::LOG_TAIL_BYTES_MAX).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let bytes = read().unwrap_or_default();
-    // A torn line and a kind that a later version knows are passed over alike.
+    let bytes = read_from(path, log_bytes).unwrap_or_default();
+    // Skip incomplete lines, and kinds of events that only a later version knows.
     bytes
         .split(|byte| *byte == b'\n')
         .filter_map(|line| serde_json::from_slice(line).ok())
         .collect()
 }
 
-/// What was said is nobody else's business.
+fn read_from(path: &Utf8Path, offset: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(crate::limits::LOG_TAIL_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Makes a new file readable only by its owner, since conversations are confidential.
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -571,7 +533,7 @@ mod tests {
     #[test]
     fn the_last_of_a_project_is_not_that_of_another() {
         let (_keep, store) = store();
-        // Written before folders were kept.
+        // A file from before the folder was stored.
         drop(kept(&store, "old"));
         for (id, folder) in [("one", "/a"), ("two", "/b")] {
             let mut held = store.begin(id, "default", 7).unwrap();
@@ -603,7 +565,7 @@ mod tests {
     fn the_lock_of_a_dead_process_is_taken_over() {
         let (_keep, store) = store();
         drop(kept(&store, "one"));
-        // The file stays behind with a number in it; nobody holds it.
+        // The lock file stays behind with a process id in it, but no process holds the lock.
         assert!(store.dir().join("one/lock").exists());
         let (_held, _) = store.open("one").unwrap();
     }
@@ -638,7 +600,7 @@ mod tests {
         let mut log = held.log().unwrap();
         log.add(&held.events_since(0)[0]).unwrap();
         assert_eq!(fs::read_text(&path, 1000).unwrap(), format!("{event}\n{event}\n"));
-        // A log that is nothing but a torn line is empty.
+        // A log that consists of one incomplete line is empty.
         fs::write_atomic(&path, &[b'x'; 10_000]).unwrap();
         assert_eq!(held.log().unwrap().bytes(), 0);
     }

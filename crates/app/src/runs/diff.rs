@@ -1,4 +1,4 @@
-//! What a run changed.
+//! The changes of a run.
 
 use camino::Utf8Path;
 use repertoire_journal::{Journal, JournalError, Payload, Run, RunId};
@@ -10,73 +10,66 @@ use super::events_of;
 use repertoire_git::repo::{Diff, DiffOf, FileDiff, Git, GitError, Oid};
 use repertoire_git::limits::GIT_OUTPUT_BYTES_MAX;
 
-/// `rep runs diff --json`.
+/// The output of `rep runs diff --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunDiffJson {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// `branch` if it was compared now, `record` if it is what the run left behind.
+    /// `branch` if the branch was compared now, `record` if the diff was stored by the run.
     pub source: &'static str,
-    /// The commit that the run began on.
+    /// The commit that the run started from.
     pub from: Option<String>,
-    /// The commit that it is at.
+    /// The commit of the run's branch.
     pub to: Option<String>,
-    /// The files.
+    /// The changed files.
     pub files: Vec<ChangedFile>,
-    /// Lines that came.
+    /// The number of added lines.
     pub insertions: u64,
-    /// Lines that went.
+    /// The number of removed lines.
     pub deletions: u64,
-    /// Whether the text is not all of it.
+    /// True if the text is incomplete.
     pub cut: bool,
     /// The diff; null with `--stat`.
     pub text: Option<String>,
 }
 
-/// What has changed in a file.
+/// A changed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChangedFile {
-    /// Its path.
+    /// The path of the file.
     pub path: String,
-    /// Its path before, if it was renamed.
+    /// The previous path, if the file was renamed.
     pub from: Option<String>,
-    /// Lines that came; null if it is no text.
+    /// The number of added lines; null for a binary file.
     pub insertions: Option<u64>,
-    /// Lines that went; null if it is no text.
+    /// The number of removed lines; null for a binary file.
     pub deletions: Option<u64>,
 }
 
-/// Why it cannot be told.
 #[derive(Debug, thiserror::Error)]
 pub enum DiffError {
-    /// It has no place of its own yet.
+    /// The run has no worktree yet.
     #[error("run {} has changed nothing yet", .run.short())]
-    Nothing {
-        /// The run.
-        run: RunId,
-    },
-    /// Neither its branch nor what it left behind can be read.
+    Nothing { run: RunId },
+    /// Neither the branch nor the stored diff can be read.
     #[error("what run {} changed cannot be told: {branch}", .run.short())]
     Gone {
-        /// The run.
         run: RunId,
-        /// What became of its branch.
+        /// The problem with the branch.
         branch: String,
-        /// Where it would have left a diff.
+        /// The path of the stored diff.
         path: String,
-        /// Why that cannot be read.
         source: ReadError,
     },
-    /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
 
-/// What a run changed: its branch against the commit that it began on, or the diff that it left behind in a folder.
+/// The changes of a run: its branch compared with its base commit, or the stored diff.
 ///
 /// # Errors
 ///
-/// [`DiffError`].
+/// Fails with a [`DiffError`] if the changes are not available.
 pub async fn diff(
     journal: &Journal,
     run: &Run,
@@ -84,7 +77,7 @@ pub async fn diff(
     left_behind: &Utf8Path,
 ) -> Result<RunDiffJson, DiffError> {
     let events = events_of(journal, &run.id).await?;
-    // A worktree that is gone was known once.
+    // From the events, since the run's record does not have a worktree that was removed.
     let place = events.iter().rev().find_map(|event| match &event.payload {
         Payload::WorktreeCreated { branch, base, .. } => Some((branch, base)),
         _ => None,
@@ -99,7 +92,7 @@ pub async fn diff(
     }
 }
 
-/// The branch against the commit that it began on; nothing if either is gone.
+/// Compares the branch with its base commit; `None` if either is gone.
 async fn compared(
     git: &Git,
     run: &Run,
@@ -114,7 +107,7 @@ async fn compared(
     Ok(Some(json(run, "branch", diff, Some(from), Some(to))))
 }
 
-/// What the run left behind.
+/// Reads the diff that the run stored.
 fn recorded(
     run: &Run,
     left_behind: &Utf8Path,
@@ -146,18 +139,12 @@ fn json(
     from: Option<Oid>,
     to: Option<Oid>,
 ) -> RunDiffJson {
-    let file = |file: FileDiff| ChangedFile {
-        path: file.path,
-        from: file.from,
-        insertions: file.insertions,
-        deletions: file.deletions,
-    };
     RunDiffJson {
         run: run.id.clone(),
         source,
         from: from.map(String::from),
         to: to.map(String::from),
-        files: diff.files.into_iter().map(file).collect(),
+        files: diff.files.into_iter().map(ChangedFile::from).collect(),
         insertions: diff.insertions,
         deletions: diff.deletions,
         cut: diff.cut,
@@ -165,7 +152,18 @@ fn json(
     }
 }
 
-/// The files of a diff as git writes it, counted line by line.
+impl From<FileDiff> for ChangedFile {
+    fn from(file: FileDiff) -> Self {
+        ChangedFile {
+            path: file.path,
+            from: file.from,
+            insertions: file.insertions,
+            deletions: file.deletions,
+        }
+    }
+}
+
+/// The files of a diff, with their added and removed lines counted.
 fn files_of(text: &str) -> Vec<FileDiff> {
     let mut files: Vec<FileDiff> = Vec::new();
     let mut in_hunk = false;

@@ -1,4 +1,4 @@
-//! Taking over what a run changed.
+//! Delivering the work of a run on request.
 
 use camino::Utf8PathBuf;
 use repertoire_journal::{Command, Journal, JournalError, Payload, Run, RunId, RunStatus};
@@ -8,59 +8,44 @@ use repertoire_git::repo::{Git, Oid};
 use repertoire_plan::{EndingWord, deliver};
 use repertoire_git::worktree::{How, Owner, Worktree, WorktreeError, Worktrees};
 
-/// Why a run's work was not taken over. Nothing has changed then.
+/// The reason why a run's work was not delivered. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// Its worker commits to the branch at any time.
+    /// Its worker may commit to the branch at any time.
     #[error("run {} is running", .run.short())]
-    Running {
-        /// The run.
-        run: RunId,
-    },
-    /// It is not completed.
+    Running { run: RunId },
+    /// The run is not completed.
     #[error("run {} is {status}, so nothing vouches for its work: reviews or checks are missing", .run.short())]
-    NotVouched {
-        /// The run.
-        run: RunId,
-        /// How far it is.
-        status: RunStatus,
-    },
-    /// There is nothing to take over any more.
+    NotVouched { run: RunId, status: RunStatus },
+    /// The run has neither a worktree nor a branch.
     #[error("run {} has no worktree and no branch any more", .run.short())]
-    Gone {
-        /// The run.
-        run: RunId,
-    },
-    /// Where it worked cannot be looked at.
+    Gone { run: RunId },
+    /// The worktree cannot be examined.
     #[error("{0}")]
     Place(WorktreeError),
-    /// It cannot be merged.
     #[error("{source}")]
     Refused {
-        /// Why.
         source: Box<WorktreeError>,
-        /// Where the work is.
+        /// The worktree.
         dir: Utf8PathBuf,
     },
-    /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
 
-/// What was taken over.
 #[derive(Clone, Debug)]
 pub struct Merged {
-    /// Where the work went: always [`Payload::Delivered`].
+    /// Always [`Payload::Delivered`].
     pub delivered: Payload,
-    /// Whether that is news.
+    /// True if the work went to a new place: false if it stays on its branch or was already merged.
     pub is_new: bool,
 }
 
-/// Takes over what a run changed. One that is not completed is taken only by `force`.
+/// Delivers the work of a run. `force` is needed for a run that is not completed.
 ///
 /// # Errors
 ///
-/// [`MergeError`].
+/// Fails with a [`MergeError`] if the work cannot be delivered.
 pub async fn merge(
     journal: &Journal,
     run: &Run,
@@ -89,7 +74,7 @@ fn may_be_taken(run: &Run, force: bool) -> Result<(), MergeError> {
     }
 }
 
-/// Where the run worked. A worktree whose folder is gone may still have its branch.
+/// The worktree of a run. If its folder is gone, its branch may still exist.
 async fn place(worktrees: &Worktrees, git: &Git, run: &Run) -> Result<Worktree, MergeError> {
     if let Some(worktree) = worktrees.of_run(run.id.as_str()).await.map_err(MergeError::Place)? {
         return Ok(worktree);
@@ -116,7 +101,8 @@ async fn place(worktrees: &Worktrees, git: &Git, run: &Run) -> Result<Worktree, 
     })
 }
 
-/// Writes down where the work went, once; says whether it is news.
+/// Records the delivery, unless an equal one without a commit was recorded before. Returns true if
+/// it has a commit.
 async fn remember(journal: &Journal, run: &Run, delivered: &Payload) -> Result<bool, MergeError> {
     let Payload::Delivered { strategy, branch, commit } = delivered else { return Ok(false) };
     let went_before = |payload: &Payload| matches!(payload, Payload::Delivered { strategy: how, branch: to, .. } if how == strategy && to == branch);

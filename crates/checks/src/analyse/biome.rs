@@ -1,4 +1,5 @@
-//! Biome: a heading `path:1:2 lint/group/rule ━━━`, then `× text` for an error or `! text` for a warning.
+//! Biome: a heading `path:1:2 lint/group/rule ━━━`, then `× text` for an error or `! text` for a
+//! warning.
 
 use std::sync::LazyLock;
 
@@ -9,7 +10,7 @@ use super::found::{Found, taken};
 use super::place::{Place, pattern, tidy};
 use super::signs;
 
-/// Reads what stands under one heading.
+/// Parses the block under one heading.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     static HEAD: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -23,7 +24,7 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
         found.warnings += u64::from(mark == '!');
         return Some(end);
     }
-    // Without a file it only says that there were errors, or why Biome could not begin.
+    // Without a file, it is a summary, or the reason why Biome could not start.
     let summary = head.get(1).is_none()
         && (message.starts_with("Some errors were emitted")
             || message.starts_with("Some warnings"));
@@ -53,21 +54,10 @@ fn error(head: &regex::Captures<'_>, message: String) -> ParsedError {
     }
 }
 
-/// The first mark and its text, which may go on until a blank line.
+/// The first mark and its text, which may continue until a blank line.
 fn first_advice(body: &[&str]) -> Option<(char, String)> {
-    let marked = |line: &str| {
-        let text = line.strip_prefix("  ")?;
-        let mark = text.chars().next().filter(|mark| "×!i✖⚠ℹ".contains(*mark))?;
-        let text = text[mark.len_utf8()..].strip_prefix(' ')?;
-        let mark = match mark {
-            '✖' => '×',
-            '⚠' => '!',
-            other => other,
-        };
-        Some((mark, text.trim().to_owned()))
-    };
     let (at, (mark, text)) =
-        body.iter().enumerate().find_map(|(at, line)| Some((at, marked(line)?)))?;
+        body.iter().enumerate().find_map(|(at, line)| Some((at, parse_mark(line)?)))?;
     let more = body[at + 1..]
         .iter()
         .take_while(|line| !line.trim().is_empty() && line.starts_with("    "));
@@ -77,4 +67,17 @@ fn first_advice(body: &[&str]) -> Option<(char, String)> {
         .collect::<Vec<_>>()
         .join(" ");
     Some((mark, text))
+}
+
+/// Splits a marked line into mark and text. Symbols of older versions are converted.
+fn parse_mark(line: &str) -> Option<(char, String)> {
+    let text = line.strip_prefix("  ")?;
+    let mark = text.chars().next().filter(|mark| "×!i✖⚠ℹ".contains(*mark))?;
+    let text = text[mark.len_utf8()..].strip_prefix(' ')?;
+    let mark = match mark {
+        '✖' => '×',
+        '⚠' => '!',
+        other => other,
+    };
+    Some((mark, text.trim().to_owned()))
 }

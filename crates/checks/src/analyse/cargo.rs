@@ -1,4 +1,4 @@
-//! Cargo: runs of tests, panics, and what the formatter would change.
+//! Cargo: test runs, panics, and rustfmt's diffs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use super::found::{Found, taken};
 use super::place::{self, Place, pattern};
 use super::rustc;
 
-/// Reads a run of tests, a panic, or a difference of the formatter.
+/// Parses a test run, a panic, or a diff of rustfmt.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     if RUNNING.is_match(lines[at]) {
         return Some(tests(lines, at + 1, found));
@@ -46,7 +46,7 @@ struct Panic {
     next: usize,
 }
 
-/// A panic, in the words of today's Rust or of before 1.73.
+/// Parses a panic, in the current format or in the one before Rust 1.73.
 fn panic(lines: &[&str], at: usize) -> Option<Panic> {
     let head = PANIC.captures(lines[at])?;
     let thread = head[1].to_owned();
@@ -65,11 +65,11 @@ fn goes_on(line: &str) -> bool {
     !line.is_empty() && !ends.iter().any(|word| line.starts_with(word))
 }
 
-/// One run of tests, up to its result: only what is listed as failed has failed, whatever was printed.
+/// Parses a test run up to its result line. Only tests in the list of failures count as failed,
+/// whatever was printed.
 fn tests(lines: &[&str], from: usize, found: &mut Found) -> usize {
-    // A program that died leaves no result; the next program's line ends its run.
-    let over = |line: &str| RESULT.is_match(line) || RUNNING.is_match(line) || begins_next(line);
-    let end = taken(lines, from, |line| !over(line));
+    // A test binary that crashed prints no result. Its run ends at the line of the next binary.
+    let end = taken(lines, from, |line| !ends_run(line));
     let mut run = Run::default();
     let mut at = from;
     while at < end {
@@ -86,11 +86,12 @@ fn tests(lines: &[&str], from: usize, found: &mut Found) -> usize {
     }
 }
 
-fn begins_next(line: &str) -> bool {
-    line.starts_with("     Running ") || line.starts_with("   Doc-tests ")
+fn ends_run(line: &str) -> bool {
+    let begins_next = line.starts_with("     Running ") || line.starts_with("   Doc-tests ");
+    RESULT.is_match(line) || RUNNING.is_match(line) || begins_next
 }
 
-/// What a run of tests has said.
+/// The parts of a test run's output.
 #[derive(Default)]
 struct Run<'a> {
     listed: Vec<String>,
@@ -110,8 +111,7 @@ impl<'a> Run<'a> {
             return next;
         }
         if line == "failures:" {
-            let listed = |line: &str| line.starts_with("    ");
-            let next = taken(&lines[..end], at + 1, listed);
+            let next = taken(&lines[..end], at + 1, |line| line.starts_with("    "));
             self.listed.extend(lines[at + 1..next].iter().map(|name| name.trim().to_owned()));
             return next;
         }
@@ -132,7 +132,8 @@ impl<'a> Run<'a> {
         at + 1
     }
 
-    /// The names of the tests that failed: from the list at the end, or if it never came, from the marks.
+    /// The names of the failed tests: from the list at the end, or from the individual results if
+    /// the list is missing.
     fn failed(&self) -> Vec<String> {
         let names = if self.listed.is_empty() { &self.marked } else { &self.listed };
         let mut seen = BTreeSet::new();
@@ -144,8 +145,8 @@ impl<'a> Run<'a> {
         let test = Some(name.to_owned());
         let compiled = compile_errors(section, found);
         if !compiled.is_empty() {
-            let named = |error| ParsedError { test: test.clone(), ..error };
-            return compiled.into_iter().map(named).collect();
+            let compiled = compiled.into_iter();
+            return compiled.map(|error| ParsedError { test: test.clone(), ..error }).collect();
         }
         let inside = (0..section.len()).find_map(|at| panic(section, at));
         let panic = inside.as_ref().or_else(|| self.panics.get(name).and_then(|all| all.first()));
@@ -159,12 +160,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What the harness adds to a name.
+/// Removes the suffix that the test harness adds to a name.
 fn bare(name: &str) -> &str {
     name.strip_suffix(" - should panic").unwrap_or(name)
 }
 
-/// A test in documentation that does not compile says so with the compiler's words.
+/// The compiler errors of a documentation test that does not compile.
 fn compile_errors(section: &[&str], found: &mut Found) -> Vec<ParsedError> {
     let compiled = section.iter().any(|line| line.starts_with("Couldn't compile the test"));
     let mut errors = Vec::new();
@@ -178,7 +179,8 @@ fn compile_errors(section: &[&str], found: &mut Found) -> Vec<ParsedError> {
     errors
 }
 
-/// What a test that did not panic says: the error that it returned, or that it should have panicked.
+/// The message of a test that did not panic: the error it returned, or that it should have
+/// panicked.
 fn telling(section: &[&str]) -> Option<String> {
     let line = section
         .iter()
@@ -188,7 +190,7 @@ fn telling(section: &[&str]) -> Option<String> {
     Some(text.split(" at ").next().unwrap_or(text).to_owned()).filter(|text| !text.is_empty())
 }
 
-/// The place of a test that did not panic.
+/// The location of a test that should have panicked.
 fn noted(section: &[&str]) -> Option<Place> {
     let line = section.iter().find(|line| line.starts_with("note: test did not panic"))?;
     line.rsplit_once(" at ").and_then(|(_, text)| place::place(text))

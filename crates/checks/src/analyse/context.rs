@@ -1,11 +1,11 @@
-//! The lines around an error, from the project's own files.
+//! The lines around an error, from the project's files.
 
 use std::collections::BTreeMap;
 
 use super::super::error::ParsedError;
 use crate::limits::{ERROR_CONTEXT_CHARS_MAX, ERROR_CONTEXT_FILES_MAX, ERROR_CONTEXT_LINES};
 
-/// Adds the lines around each error whose place is known and whose file can be read.
+/// Adds the surrounding lines to each error whose location is known and whose file can be read.
 pub(super) fn add(errors: &mut [ParsedError], read: &dyn Fn(&str) -> Option<String>) {
     let mut files: BTreeMap<String, Option<String>> = BTreeMap::new();
     for error in errors {
@@ -18,14 +18,14 @@ pub(super) fn add(errors: &mut [ParsedError], read: &dyn Fn(&str) -> Option<Stri
     }
 }
 
-/// Lines on both sides of one, which is marked.
+/// The lines around `line`, which is marked.
 fn around(text: &str, line: u32) -> Vec<String> {
     let hit = usize::try_from(line).unwrap_or(usize::MAX);
     let first = hit.saturating_sub(ERROR_CONTEXT_LINES).max(1);
     let count = hit.saturating_add(ERROR_CONTEXT_LINES) - first + 1;
     let lines: Vec<(usize, &str)> =
         (first..).zip(text.lines().skip(first - 1)).take(count).collect();
-    // A line that is not there any more would mark nothing.
+    // The file has changed and no longer has this line.
     if hit == 0 || !lines.iter().any(|(number, _)| *number == hit) {
         return Vec::new();
     }

@@ -1,4 +1,5 @@
-//! ESLint's usual output: a path, then rows of `line:column  error  text  rule` until the next blank line.
+//! ESLint's default output: a path, then rows of `line:column  error  text  rule` up to a blank
+//! line.
 
 use std::sync::LazyLock;
 
@@ -9,7 +10,7 @@ use super::found::{Found, taken};
 use super::place::{self, Place, pattern};
 use super::signs;
 
-/// Reads the rows of a file, or why ESLint could not begin.
+/// Parses the rows of a file, or the reason why ESLint could not start.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     if lines[at].starts_with("Oops! Something went wrong!") {
         return Some(broken(lines, at + 1, found));
@@ -22,16 +23,17 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
     for line in &lines[at + 1..end] {
         match ROW.captures(line) {
             Some(row) => rows.push(Row::new(&row)),
-            // A message of several lines.
+            // Continuation of a message of several lines.
             None => rows.last_mut().into_iter().for_each(|row| row.go_on(line)),
         }
     }
     let strict = too_many_warnings(lines, end);
     let file = place::tidy(lines[at]);
     for row in rows {
-        match row.is_error || strict {
-            true => found.add(row.error(&file)),
-            false => found.warnings += 1,
+        if row.is_error || strict {
+            found.add(row.error(&file));
+        } else {
+            found.warnings += 1;
         }
     }
     Some(end)
@@ -59,7 +61,7 @@ impl Row {
         }
     }
 
-    /// The rule stands at the end of the last line.
+    /// Adds a continuation line. The rule is at the end of the last one.
     fn go_on(&mut self, line: &str) {
         let line = line.trim();
         match line.rsplit_once("  ") {
@@ -84,8 +86,9 @@ impl Row {
     }
 }
 
-/// Whether the run failed because of its warnings. The sentence comes a few lines after the last file, so for output of
-/// many files it is looked for from each of them, but never far.
+/// Returns true if the run failed because of its warnings. The message is printed once, a few lines
+/// after the last file, so look at the next lines and at the end of the output, but never at all
+/// lines.
 fn too_many_warnings(lines: &[&str], from: usize) -> bool {
     let last = lines.len().min(from + 12);
     let near = &lines[from.min(last)..last];
@@ -93,16 +96,15 @@ fn too_many_warnings(lines: &[&str], from: usize) -> bool {
     near.iter().chain(end).any(|line| line.starts_with("ESLint found too many warnings"))
 }
 
-/// ESLint did not begin: the first paragraph after its version says why.
+/// Parses why ESLint did not start: the first paragraph after its version.
 fn broken(lines: &[&str], from: usize, found: &mut Found) -> usize {
-    let skip = |line: &str| line.is_empty() || line.starts_with("ESLint: ");
-    let start = taken(lines, from, skip);
+    let start = taken(lines, from, |line| line.is_empty() || line.starts_with("ESLint: "));
     let end = taken(lines, start, |line| !line.is_empty());
     let told = lines[start..end].iter().take_while(|line| !line.trim_start().starts_with("at "));
     let message = told.copied().collect::<Vec<_>>().join("\n");
     let category = signs::category(&message).unwrap_or(Category::Environment);
     found.add(ParsedError::new(Tool::Eslint, category, message));
-    // Hints follow, until something that is not about this.
+    // Skip the hints that follow.
     taken(lines, end, |line| {
         line.is_empty()
             || line.starts_with("Common causes")

@@ -1,4 +1,4 @@
-//! What was found so far, and what parsers know about the lines before theirs.
+//! The errors found so far, and the context that parsers keep from earlier lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,47 +6,45 @@ use super::super::error::{ParsedError, Tool};
 use super::go::Go;
 use crate::limits::{ANALYSED_ERRORS_MAX, ERROR_MESSAGE_CHARS_MAX, ERROR_MESSAGE_LINES_MAX};
 
-/// What was found so far.
 #[derive(Default)]
 pub(super) struct Found {
     errors: Vec<(Weight, ParsedError)>,
     seen: BTreeSet<String>,
-    /// Warnings so far.
     pub(super) warnings: u64,
-    /// Whether cargo has said what it is doing: an `error:` without a place is then cargo's.
+    /// True after cargo's status lines: an `error:` without a location is then cargo's.
     pub(super) cargo: bool,
-    /// Whether a test runner is at work: what stands between its own lines was printed by the tests.
+    /// True while a test runner runs: lines between its own were printed by the tests.
     pub(super) running: bool,
-    /// The lints whose names are known, by the wording of their messages: rustc names one only where it first meets it.
+    /// Lint names by the wording of their messages. Rustc names a lint only at its first
+    /// occurrence.
     pub(super) lints: BTreeMap<String, String>,
-    /// The last file that Jest has named.
+    /// The failed test file that Jest printed last.
     pub(super) suite: Option<String>,
-    /// What is known of Go's tests.
+    /// The state of Go's tests.
     pub(super) go: Go,
 }
 
-/// How much a finding counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Weight {
-    /// It stands for itself.
+    /// Always counts.
     Sure,
-    /// It counts if no tool has said anything: a line with the word `error` may be anybody's.
+    /// Counts only if no tool reported an error, since any program may print a line with `error`.
     Weak,
 }
 
 impl Found {
-    /// Adds an error, once.
+    /// Adds an error unless it is a duplicate.
     pub(super) fn add(&mut self, error: ParsedError) {
         self.push(Weight::Sure, error);
     }
 
-    /// Adds an error that counts if nothing else is found.
+    /// Adds an error that counts only if there is no other.
     pub(super) fn add_weak(&mut self, error: ParsedError) {
         self.push(Weight::Weak, error);
     }
 
     fn push(&mut self, weight: Weight, error: ParsedError) {
-        // One more than is kept shows that there were more.
+        // Keep one more than the limit, so that the caller can tell that there were more.
         if self.errors.len() > ANALYSED_ERRORS_MAX {
             return;
         }
@@ -59,7 +57,6 @@ impl Found {
         }
     }
 
-    /// Whether nothing was found.
     pub(super) fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }
@@ -69,7 +66,7 @@ impl Found {
         self.errors.iter().map(|(_, error)| error).filter(move |error| error.source == tool)
     }
 
-    /// The errors that count, and how many warnings there were.
+    /// The errors that count, and the number of warnings.
     pub(super) fn end(self) -> (Vec<ParsedError>, u64) {
         let sure = self.errors.iter().any(|(weight, _)| *weight == Weight::Sure);
         let counts = |weight| weight == Weight::Sure || !sure;
@@ -78,7 +75,7 @@ impl Found {
     }
 }
 
-/// A message of bounded length, without white space around it.
+/// Trims a message and limits its length.
 pub(super) fn short(message: &str) -> String {
     let lines: Vec<&str> = message.trim().lines().map(str::trim_end).collect();
     let kept = lines.len().min(ERROR_MESSAGE_LINES_MAX);
@@ -90,7 +87,7 @@ pub(super) fn short(message: &str) -> String {
     text
 }
 
-/// The lines from one on that belong together: as long as they fit.
+/// The index of the first line from `from` on that does not fit.
 pub(super) fn taken<'a>(lines: &'a [&'a str], from: usize, fits: impl Fn(&str) -> bool) -> usize {
     let rest = lines.get(from..).unwrap_or_default();
     from + rest.iter().take_while(|line| fits(line)).count()

@@ -1,4 +1,5 @@
-//! Everybody else: `path:1:2: error: text`, codes of linters, and lines that begin with a program's name or `error:`.
+//! All other tools: `path:1:2: error: text`, linter codes, and lines that start with a program's
+//! name or `error:`.
 
 use std::sync::LazyLock;
 
@@ -9,7 +10,7 @@ use super::found::Found;
 use super::place::{self, pattern};
 use super::signs;
 
-/// Reads one line, or two.
+/// Parses one or two lines.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let line = lines[at];
     if found.running || line.starts_with(char::is_whitespace) && !line.starts_with(" ! [") {
@@ -29,19 +30,19 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
     None
 }
 
-/// A line that says itself that it is no error, whatever it speaks of: `warning: … Permission denied`.
+/// A line with an explicit level below error, such as `warning: … Permission denied`.
 static LEVEL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^(?:[\w./+-]+(?:\[\d+\])?: )?\[?(?i:(warn(?:ing)?|info|debug|notice|trace|hint|note))(?:[\]:) ]|$)",
     )
 });
 
-/// Whether a line says itself that it is no error.
+/// Returns true if the line has an explicit level below error.
 pub(super) fn is_quiet(line: &str) -> bool {
     LEVEL.is_match(line)
 }
 
-/// `path:1:2: error: text`: compilers of C and their like, javac, mypy.
+/// Parses `path:1:2: error: text`, as printed by C compilers, javac and mypy.
 fn placed(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     static PLACED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -86,7 +87,7 @@ fn typed(text: &str) -> Option<Category> {
     has(&mismatch).then_some(Category::TypeMismatch)
 }
 
-/// `path:1:2: F401 text`, as linters say it; or `F401 text` with ` --> path:1:2` below.
+/// Parses `path:1:2: F401 text`, as printed by linters, or `F401 text` followed by ` --> path:1:2`.
 fn coded(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     static CODED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^(.+?:\d+:\d+):? ([A-Z]{1,5}\d{3,4})(?: \[\*\])? (.+)$"));
@@ -108,7 +109,7 @@ fn lint(code: &str, text: &str) -> ParsedError {
     ParsedError { code: Some(code.to_owned()), severity: Severity::Medium, ..error }
 }
 
-/// A linker that misses something.
+/// Parses the linker's `undefined reference to`.
 fn linked(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let (_, name) = lines[at].split_once(": undefined reference to ")?;
     let message = format!("undefined reference to {name}");
@@ -116,7 +117,7 @@ fn linked(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     Some(at + 1)
 }
 
-/// Git says which file has a conflict; a marker may also have been left in a file.
+/// Parses git's `CONFLICT (content): Merge conflict in path`.
 fn conflict(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let text = lines[at].strip_prefix("CONFLICT (").and_then(|rest| rest.split_once("): "))?.1;
     let file = text.rsplit_once(" in ").map(|(_, file)| place::tidy(file));
@@ -125,8 +126,8 @@ fn conflict(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     Some(at + 1)
 }
 
-/// A line that begins as a program's complaint does. With a sign of what it is about it stands for itself; with the word
-/// `error` alone it counts if no tool was understood.
+/// Parses a line that starts like an error message of a program. If its words reveal a category, it
+/// always counts; with nothing but the word `error`, it counts only if no tool's error was found.
 fn program(line: &str, found: &mut Found) {
     static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"^(?:[\w./+-]+(?:\[\d+\])?: (?:line \d+: |\d+: )?|remote: | ! )")

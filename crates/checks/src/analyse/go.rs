@@ -11,7 +11,7 @@ use super::place::{self, Place, is_foreign, pattern, tidy};
 use super::signs;
 use crate::limits::ANALYSED_ERRORS_MAX;
 
-/// What is known of the package and the test that Go speaks of.
+/// State between lines about the current package and test.
 #[derive(Default)]
 pub(super) struct Go {
     heading: Heading,
@@ -20,18 +20,18 @@ pub(super) struct Go {
     failed: Vec<String>,
 }
 
-/// Under which heading a line stands.
+/// The kind of section that a line is in.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Heading {
     #[default]
     None,
-    /// `# package`: the compiler speaks.
+    /// `# package`: output of the compiler.
     Compiler,
-    /// `# [package]`: vet speaks.
+    /// `# [package]`: output of vet.
     Vet,
 }
 
-/// How a test ended, as far as is known.
+/// The result of a test so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Runs,
@@ -39,7 +39,7 @@ enum Mood {
     Fine,
 }
 
-/// Reads what Go says.
+/// Parses the output of the compiler, vet, gofmt and tests.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let line = lines[at];
     if let Some(heading) = HEADING.captures(line) {
@@ -59,7 +59,7 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
     readers.into_iter().find_map(|read| read(lines, at, found))
 }
 
-/// What is left when the output ends.
+/// Reports what is left at the end of the output.
 pub(super) fn finish(found: &mut Found) {
     settle(found);
 }
@@ -71,11 +71,12 @@ static TEST: LazyLock<Regex> = LazyLock::new(|| {
 });
 static COMPILED: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(vet: )?(\S.*?\.go:\d+(?::\d+)?): (.+)$"));
-/// A place as tools print it. Package log prints places too, after a date or without a column.
+/// A location as tools print it. Package `log` prints locations too, but after a date or without a
+/// column.
 static PLAIN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:[A-Za-z]:)?[^\s:]+\.go:\d+:\d+$"));
 static SAID: LazyLock<Regex> = LazyLock::new(|| pattern(r"^( +)(\S+\.go:\d+): (.*)$"));
 
-/// A test begins or ends.
+/// Handles the line at which a test starts, continues or ends.
 fn turn(mark: &str, name: &str, found: &mut Found) {
     let name = name.to_owned();
     let mine = |error: &ParsedError| error.test.as_deref() == Some(&name);
@@ -96,7 +97,7 @@ fn turn(mark: &str, name: &str, found: &mut Found) {
     }
 }
 
-/// What a test says: with `-v` before it is known how the test ends, otherwise after.
+/// Parses a message of a test. With `-v` it comes before the test's result, otherwise after it.
 fn said(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let line = SAID.captures(lines[at])?;
     let (test, mood) = found.go.test.clone()?;
@@ -113,7 +114,7 @@ fn said(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let error = place::put(place::place(&line[2]), ParsedError { test: Some(test), ..error });
     match mood {
         Mood::Failed => found.add(error),
-        // Bounded, since all of them are looked through when a test ends.
+        // Limited, since each end of a test scans all of them.
         Mood::Runs if found.go.pending.len() < ANALYSED_ERRORS_MAX => found.go.pending.push(error),
         Mood::Runs => {}
         Mood::Fine => {}
@@ -121,7 +122,7 @@ fn said(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     Some(end)
 }
 
-/// Tests that failed without a word, and without a test in them that did.
+/// Reports failed tests without a message and without a failed subtest.
 fn settle(found: &mut Found) {
     let failed = std::mem::take(&mut found.go.failed);
     found.go.pending.clear();
@@ -148,7 +149,7 @@ fn parent(test: &str) -> Option<String> {
     test.rsplit_once('/').map(|(parent, _)| parent.to_owned())
 }
 
-/// `path.go:1:2: text`, of the compiler, of vet, or of a linter.
+/// Parses `path.go:1:2: text` of the compiler, vet or a linter.
 fn compiled(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let line = COMPILED.captures(lines[at])?;
     let is_headed = line.get(1).is_some() || found.go.heading != Heading::None;
@@ -202,7 +203,7 @@ fn category(message: &str, heading: Heading) -> Category {
     Category::Type
 }
 
-/// A panic with the goroutines that it shows, or tests that took too long.
+/// Parses a panic with its goroutines, or a test timeout.
 fn panic(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let text =
         lines[at].strip_prefix("panic: ").or_else(|| lines[at].strip_prefix("fatal error: "))?;
@@ -250,7 +251,7 @@ fn panic(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     Some(end)
 }
 
-/// The frames of the project: a call, and below it `\tpath.go:7 +0x5f`.
+/// The stack frames in the project: a call, followed by `\tpath.go:7 +0x5f`.
 fn frames<'a>(body: &'a [&'a str]) -> impl Iterator<Item = (&'a str, Place)> {
     body.windows(2).filter_map(|pair| {
         let place = pair[1].strip_prefix('\t')?.split(" +0x").next()?;
@@ -259,7 +260,7 @@ fn frames<'a>(body: &'a [&'a str]) -> impl Iterator<Item = (&'a str, Place)> {
     })
 }
 
-/// What the formatter would change: a difference of each file.
+/// Parses a diff of `gofmt -d`.
 fn difference(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     static DIFF: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^diff (?:-u )?(.+\.go)\.orig (.+\.go)$"));
@@ -269,7 +270,7 @@ fn difference(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     Some(taken(lines, at + 1, |line| line.starts_with([' ', '+', '-', '@', '\t', '\\'])))
 }
 
-/// `gofmt -l` says nothing but names: output that is only that.
+/// Parses `gofmt -l`, whose whole output is a list of file names.
 pub(super) fn listed(lines: &[&str], found: &mut Found) {
     let is_name =
         |line: &&str| line.ends_with(".go") && !line.contains(": ") && !line.starts_with(' ');

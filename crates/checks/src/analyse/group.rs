@@ -1,4 +1,4 @@
-//! Errors that probably have one cause, and which of them to mend first.
+//! Grouping of errors by probable cause, and the order in which to fix them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,8 +11,8 @@ use super::Group;
 use super::place::pattern;
 use crate::limits::NEIGHBOURING_LINES;
 
-/// Groups errors by the strongest link that they have: what they miss, where they are, what they say. Groups are in the
-/// order in which they should be mended.
+/// Groups errors by the strongest link between them: a missing name, neighbouring locations, or the
+/// same wording. The groups are in the order in which they should be fixed.
 pub(super) fn groups(errors: &[ParsedError]) -> Vec<Group> {
     let mut left: Vec<usize> = (0..errors.len()).collect();
     let mut groups = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn groups(errors: &[ParsedError]) -> Vec<Group> {
     groups
 }
 
-/// What has to be mended before the rest can be believed comes first.
+/// The order of fixing. Problems that make other errors unreliable come first.
 fn rank(category: Category) -> u8 {
     match category {
         Category::Environment
@@ -66,7 +66,7 @@ fn group(
     Group { cause, confidence, category, severity, errors: members }
 }
 
-/// Takes those out that share a key with another.
+/// Removes the indices from `left` whose key is shared with another, and groups them.
 fn by_key(
     left: &mut Vec<usize>,
     key: impl Fn(usize) -> Option<String>,
@@ -85,7 +85,8 @@ fn by_key(
     groups.into_iter().map(|(key, members)| (members, key)).collect()
 }
 
-/// Takes those out that a compiler found next to each other: later ones are often echoes of the first.
+/// Removes compiler errors from `left` that are close to each other, and groups them: later ones
+/// are often caused by the first.
 fn neighbours(left: &mut Vec<usize>, errors: &[ParsedError]) -> Vec<Vec<usize>> {
     let place = |at: usize| {
         let error = &errors[at];
@@ -94,12 +95,8 @@ fn neighbours(left: &mut Vec<usize>, errors: &[ParsedError]) -> Vec<Vec<usize>> 
     };
     let mut places: Vec<_> = left.iter().filter_map(|at| place(*at)).collect();
     places.sort();
-    let near = |one: &((&String, u32), usize), next: &((&String, u32), usize)| {
-        let ((file, line), (other, below)) = (one.0, next.0);
-        file == other && below - line <= NEIGHBOURING_LINES
-    };
     let groups: Vec<Vec<usize>> = places
-        .chunk_by(near)
+        .chunk_by(|(one, _), (next, _)| are_neighbours(*one, *next))
         .filter(|chunk| chunk.len() > 1)
         .map(|chunk| chunk.iter().map(|(_, at)| *at).collect())
         .collect();
@@ -109,7 +106,12 @@ fn neighbours(left: &mut Vec<usize>, errors: &[ParsedError]) -> Vec<Vec<usize>> 
     groups
 }
 
-/// The name that an error misses.
+/// Two sorted locations, of which `next` is not before `one`.
+fn are_neighbours(one: (&String, u32), next: (&String, u32)) -> bool {
+    one.0 == next.0 && next.1 - one.1 <= NEIGHBOURING_LINES
+}
+
+/// The missing name that an error is about.
 fn missing(error: &ParsedError) -> Option<String> {
     static QUOTED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"[`'"‘]([^`'"’\n]{1,200})[`'"’]|undefined: (\S+)"#));
@@ -118,7 +120,7 @@ fn missing(error: &ParsedError) -> Option<String> {
     found.get(1).or_else(|| found.get(2)).map(|name| name.as_str().to_owned())
 }
 
-/// What is the same in errors that say the same; rules of linters have names.
+/// The key of errors with the same meaning: a linter rule, or the normalised wording.
 fn alike(error: &ParsedError) -> String {
     match (&error.code, error.category) {
         (Some(code), Category::Lint | Category::Format) => format!("{} {code}", error.source),

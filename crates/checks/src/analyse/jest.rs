@@ -1,4 +1,5 @@
-//! Jest: `FAIL path` (with colours, in a box of spaces), then for each failure `● name`, the reason and a stack.
+//! Jest: `FAIL path` (coloured, with surrounding spaces), then for each failure `● name`, the
+//! reason and a stack.
 
 use std::sync::LazyLock;
 
@@ -9,7 +10,7 @@ use super::found::{Found, taken};
 use super::place::{self, Place, pattern};
 use super::vitest::suite;
 
-/// Reads the file that failed, and each of its failures.
+/// Parses the line of a test file, or one of its failures.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     static FILE: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^ ?(FAIL|PASS)  ?(?:\S+ )?(\S.*?\.\w+)(?: \([\d.]+ m?s\))?$"));
@@ -32,7 +33,7 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
     }
     let bullet = BULLET.captures(lines[at])?;
     let end = taken(lines, at + 1, |line| line.is_empty() || line.starts_with("    "));
-    // What tests printed is under a bullet of its own.
+    // Output of the tests has its own bullet.
     if &bullet[1] != "Console"
         && let Some(file) = found.suite.clone()
     {
@@ -48,10 +49,12 @@ fn failure(name: &str, file: String, body: &[&str]) -> ParsedError {
         _ => body,
     };
     let message = message(body);
-    let category = match is_suite {
-        true => suite(&message),
-        false if message.contains("Exceeded timeout of") => Category::TestTimeout,
-        false => Category::TestFailure,
+    let category = if is_suite {
+        suite(&message)
+    } else if message.contains("Exceeded timeout of") {
+        Category::TestTimeout
+    } else {
+        Category::TestFailure
     };
     let place = parsed(&message).filter(|_| is_suite).or_else(|| place::own_frame(body));
     let place = place.unwrap_or(Place { file, ..Place::default() });
@@ -59,7 +62,7 @@ fn failure(name: &str, file: String, body: &[&str]) -> ParsedError {
     place.put(ParsedError { test, ..ParsedError::new(Tool::Jest, category, message) })
 }
 
-/// The first paragraph, and what was expected and received.
+/// The first paragraph, and the expected and received values.
 fn message(body: &[&str]) -> String {
     let told = body.iter().map(|line| line.trim()).skip_while(|line| line.is_empty());
     let first = told.take_while(|line| !line.is_empty());
@@ -76,7 +79,7 @@ fn message(body: &[&str]) -> String {
     lines.join("\n")
 }
 
-/// `SyntaxError: path: text (1:2)`, as the parser says it.
+/// Parses the location in `SyntaxError: path: text (1:2)`.
 fn parsed(message: &str) -> Option<Place> {
     static PARSED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^SyntaxError: (.+?\.\w+): .* \((\d+):(\d+)\)$"));

@@ -1,10 +1,10 @@
-//! npm: `npm error …` lines, which are one error together, or none if they only say that a script failed.
+//! npm: consecutive `npm error …` lines are one error, or none if they only report a failed script.
 
 use super::super::error::{Category, ParsedError, Tool};
 use super::found::{Found, taken};
 use super::signs;
 
-/// Reads the lines that belong together.
+/// Parses consecutive lines of npm.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     said(lines[at])?;
     let end = taken(lines, at, |line| said(line).is_some());
@@ -13,7 +13,7 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
     let text = told.iter().copied().find(|line| tells(line));
     let script = ["Lifecycle script", "command failed", "Test failed.", "Failed at the "];
     let failed = |line: &&str| script.iter().any(|words| line.starts_with(words));
-    // A script that fails has said why before.
+    // A failed script has printed its own errors before.
     let is_echo = code == Some("ELIFECYCLE") || told.iter().any(failed);
     if let Some(text) = text.filter(|_| !is_echo) {
         let all = told.join("\n");

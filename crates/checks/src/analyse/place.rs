@@ -1,4 +1,4 @@
-//! Places in files, as tools print them.
+//! Locations in files, as tools print them.
 
 use std::sync::LazyLock;
 
@@ -6,30 +6,27 @@ use regex::Regex;
 
 use super::super::error::ParsedError;
 
-/// A pattern of ours.
+/// Compiles one of our fixed patterns.
 pub(super) fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the patterns are fixed, and used by tests")
 }
 
-/// A place in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The file, as it was printed.
+    /// The file as printed, without a leading `./` or `file://`.
     pub(super) file: String,
-    /// The line.
     pub(super) line: Option<u32>,
-    /// The column.
     pub(super) column: Option<u32>,
 }
 
 impl Place {
-    /// Puts an error there.
+    /// Sets the location of an error.
     pub(super) fn put(self, error: ParsedError) -> ParsedError {
         ParsedError { file: Some(self.file), line: self.line, column: self.column, ..error }
     }
 }
 
-/// Puts an error at a place, if there is one.
+/// Sets the location of an error, if it is known.
 pub(super) fn put(place: Option<Place>, error: ParsedError) -> ParsedError {
     match place {
         Some(place) => place.put(error),
@@ -37,7 +34,7 @@ pub(super) fn put(place: Option<Place>, error: ParsedError) -> ParsedError {
     }
 }
 
-/// `path:line:column` or `path:line`; the path may have spaces and a drive.
+/// Parses `path:line:column` or `path:line`. The path may contain spaces and a drive letter.
 pub(super) fn place(text: &str) -> Option<Place> {
     static PLACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(.+?):(\d+)(?::(\d+))?$"));
     let found = PLACE.captures(text.trim())?;
@@ -46,13 +43,14 @@ pub(super) fn place(text: &str) -> Option<Place> {
     (!file.is_empty()).then(|| Place { file, line: number(2), column: number(3) })
 }
 
-/// A path without what says nothing.
+/// Removes a leading `./` or `file://`.
 pub(super) fn tidy(path: &str) -> String {
     let path = path.trim().trim_start_matches("file://");
     path.strip_prefix("./").unwrap_or(path).to_owned()
 }
 
-/// Whether a file belongs to somebody else: a package, the standard library, the program that runs the tests.
+/// Returns true if a file does not belong to the project: packages, standard libraries, test
+/// runners.
 pub(super) fn is_foreign(path: &str) -> bool {
     const FOREIGN: &[&str] = &[
         "node_modules",
@@ -71,7 +69,7 @@ pub(super) fn is_foreign(path: &str) -> bool {
         "<anonymous>",
         "[eval]",
     ];
-    // Go's own packages where Go is installed. A project may have folders of these names too.
+    // Go's standard library where Go is installed. A project may have folders with these names too.
     static GO: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?i)/(?:go|golang|go-?\d[\w.-]*)/(?:\d[\w.-]*/)?(?:x64/|arm64/|libexec/)?src/(?:bufio|bytes|cmd|compress|context|crypto|database|encoding|errors|flag|fmt|html|image|internal|io|log|maps|math|net|os|path|reflect|regexp|runtime|slices|sort|strconv|strings|sync|syscall|testing|text|time|unicode|vendor)/",
@@ -80,18 +78,19 @@ pub(super) fn is_foreign(path: &str) -> bool {
     FOREIGN.iter().any(|part| path.contains(part)) || GO.is_match(path)
 }
 
-/// A frame of a stack of JavaScript: `at name (path:1:2)`, `at path:1:2`, or `❯ name path:1:2`.
+/// Parses a JavaScript stack frame: `at name (path:1:2)`, `at path:1:2`, or `❯ name path:1:2`.
 pub(super) fn frame(line: &str) -> Option<Place> {
     let line = line.trim();
     let rest = line.strip_prefix("at ").or_else(|| line.strip_prefix("❯ "))?;
     let inner = rest.rsplit_once('(').and_then(|(_, inner)| inner.strip_suffix(')'));
     let text = inner.or_else(|| rest.rsplit_once(' ').map(|(_, last)| last)).unwrap_or(rest);
-    // A path with spaces has no name before it that could be told apart, unless it stands in brackets.
+    // Without parentheses, a name cannot be distinguished from a path with spaces, so take the last
+    // word.
     let found = place(text)?;
     found.line.map(|_| found)
 }
 
-/// The first frame of a stack that is the project's own.
+/// The first stack frame in the project's own files.
 pub(super) fn own_frame(lines: &[&str]) -> Option<Place> {
     lines.iter().filter_map(|line| frame(line)).find(|place| !is_foreign(&place.file))
 }

@@ -1,7 +1,7 @@
-//! pytest: failures under their headings, and the summary, which names them in full.
+//! pytest: failures under their headings, and the summary with the full test names.
 //!
-//! The two are brought together: a heading has the reason and the place, the summary the test's whole name. With little
-//! output there is only one of them.
+//! Both are combined: a heading has reason and location, the summary has the full name. Depending
+//! on the verbosity, only one of them is printed.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use super::place::{self, Place, is_foreign, pattern, tidy};
 use super::traceback;
 use crate::limits::ANALYSED_ERRORS_MAX;
 
-/// Reads everything from a banner of pytest to its last line, or what it says when it cannot begin.
+/// Parses from a banner of pytest to its last line, or the message when pytest cannot start.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let line = lines[at];
     if let Some(file) = line.strip_prefix("ImportError while loading conftest '") {
@@ -58,7 +58,6 @@ static SUMMARY: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(FAILED|ERROR) (\S.*?)(?: - (.*))?$"));
 static ONE_LINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\S.*?\.py:\d+): (\S.*)$"));
 
-/// What went wrong when.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Collection,
@@ -70,7 +69,7 @@ enum Step {
     Over(usize),
 }
 
-/// One session.
+/// The parts of a test session's output.
 #[derive(Default)]
 struct Session<'a> {
     part: &'a str,
@@ -120,7 +119,8 @@ impl<'a> Session<'a> {
     }
 
     fn end(mut self, found: &mut Found) {
-        // Bounded, since each is looked for in the other; one more than is kept shows that there were more.
+        // Limited, since each is searched in the other. One more than the limit shows that there
+        // were more.
         self.failures.truncate(ANALYSED_ERRORS_MAX + 1);
         self.summary.truncate(ANALYSED_ERRORS_MAX + 1);
         if let Some(timeout) = self.timeout {
@@ -138,7 +138,7 @@ impl<'a> Session<'a> {
                 (name.test(whole), name.stage, failure)
             })
             .collect();
-        // Told in one line each, they stand in the order of the summary.
+        // With `--tb=line`, failures have one line each, in the order of the summary.
         let mut one_line = self.one_line.into_iter();
         let exact = one_line.len() == summary.len();
         let rest = summary.into_iter().map(|(name, why)| {
@@ -165,7 +165,7 @@ fn ends_part(line: &str) -> bool {
     BANNER.is_match(line) || LAST.is_match(line)
 }
 
-/// What a heading names.
+/// The test or file that a heading names.
 struct Name {
     text: String,
     stage: Stage,
@@ -181,7 +181,8 @@ impl Name {
         Name { text: text.to_owned(), stage: Stage::Test }
     }
 
-    /// Whether a whole name of the summary is this one: `a.py::Class::test` is `Class.test` in a heading.
+    /// Returns true if a full name of the summary is this one: `a.py::Class::test` is `Class.test`
+    /// in a heading.
     fn is(&self, whole: &str) -> bool {
         match (self.stage, whole.split_once("::")) {
             (Stage::Collection, None) => whole == self.text,
@@ -200,14 +201,14 @@ impl Name {
     }
 }
 
-/// Why something failed, and where.
+/// The reason and location of a failure.
 struct Failure {
     message: String,
     place: Option<Place>,
 }
 
 impl Failure {
-    /// From the lines under a heading; `file` is where it is if they do not say.
+    /// Parses the lines under a heading. `file` is the location if they contain none.
     fn new(file: &str, body: &[&str]) -> Failure {
         let body_end =
             body.iter().position(|line| line.starts_with("---") && line.contains(" Captured "));
@@ -217,12 +218,9 @@ impl Failure {
             .filter_map(|line| line.strip_prefix("E ").or_else(|| (*line == "E").then_some("")))
             .collect();
         let native = traceback::last(body);
-        // The compiler of Python says first where, and last what.
-        let what = |line: &&&str| {
-            line.trim_start().starts_with("SyntaxError")
-                || line.trim_start().starts_with("IndentationError")
-        };
-        let first = reasons.iter().rev().find(what).or_else(|| reasons.first());
+        // For a syntax error, Python prints the location first and the message last.
+        let syntax_error = reasons.iter().rev().find(|line| is_syntax_error(line));
+        let first = syntax_error.or_else(|| reasons.first());
         let message = first.map(|line| line.trim().to_owned());
         let message = message.or_else(|| native.as_ref().map(|native| native.message.clone()));
         let place = reasons.iter().find_map(|line| traceback::frame(line));
@@ -250,6 +248,11 @@ impl Failure {
     }
 }
 
+fn is_syntax_error(line: &str) -> bool {
+    line.trim_start().starts_with("SyntaxError")
+        || line.trim_start().starts_with("IndentationError")
+}
+
 fn collection(message: &str) -> Category {
     if message.starts_with("ModuleNotFoundError") || message.starts_with("ImportError") {
         return Category::Dependency;
@@ -260,7 +263,7 @@ fn collection(message: &str) -> Category {
     Category::Build
 }
 
-/// The last place in the project: `path:7: AssertionError`, or `path:7: in name`.
+/// The last location in the project: `path:7: AssertionError`, or `path:7: in name`.
 fn own_place(body: &[&str]) -> Option<Place> {
     static FRAME: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^(\S.*?:\d+): (?:in .+|[A-Za-z_][\w.]*)?$"));
@@ -269,7 +272,7 @@ fn own_place(body: &[&str]) -> Option<Place> {
     places.find(|place| !is_foreign(&place.file))
 }
 
-/// Whether pytest is the one that complains.
+/// Returns true if an `ERROR:` line was probably printed by pytest.
 fn says_pytest(lines: &[&str], at: usize) -> bool {
     let near = &lines[at.saturating_sub(3)..lines.len().min(at + 3)];
     near.iter().any(|line| {
@@ -277,7 +280,7 @@ fn says_pytest(lines: &[&str], at: usize) -> bool {
     })
 }
 
-/// pytest was called in a way that it does not understand.
+/// Parses the message for invalid arguments of pytest.
 fn refused(lines: &[&str], at: usize, usage: &str, found: &mut Found) -> usize {
     let said = lines.get(at + 1).filter(|_| usage.starts_with("usage: "));
     let said = said.and_then(|line| line.split_once(": error: ")).map(|(_, text)| text);

@@ -1,4 +1,5 @@
-//! The Rust compiler, Clippy, and cargo's own errors, which look alike: `error[E0308]: text`, then ` --> path:1:2`.
+//! The Rust compiler, Clippy, and cargo's own errors, which look alike: `error[E0308]: text`, then
+//! ` --> path:1:2`.
 
 use std::sync::LazyLock;
 
@@ -10,7 +11,7 @@ use super::found::{Found, taken};
 use super::place::{self, Place, pattern};
 use super::signs;
 
-/// Reads an error or a warning.
+/// Parses an error or a warning.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     if STATUS.is_match(lines[at]) {
         found.cargo = true;
@@ -27,23 +28,24 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
         return Some(next);
     }
     if &head[1] == "warning" {
-        // What cargo says about the warnings of a crate is a count.
+        // Cargo's warnings about a crate only count others.
         let count = !has_shape && !SPANLESS.is_match(lines[at]);
         found.warnings += u64::from(!count);
         return Some(next);
     }
     let code = head.get(2).map(|code| code.as_str());
     let error = error(code, &head[3], body, found);
-    // Without a code, a place or a word that tells what it is about, it may as well have been printed by a program.
+    // Without a code, a location or a telling word, any program may have printed it.
     let sure = code.is_some() || has_shape || signs::category(&error.message).is_some();
-    match sure {
-        true => found.add(error),
-        false => found.add_weak(error),
+    if sure {
+        found.add(error);
+    } else {
+        found.add_weak(error);
     }
     Some(next)
 }
 
-/// The error of a block, without what the lines before it have to do with.
+/// Builds the error of a block from its first line and its body.
 pub(super) fn error(
     code: Option<&str>,
     text: &str,
@@ -72,14 +74,14 @@ pub(super) fn error(
     place::put(place, error)
 }
 
-/// `error[E0308]: text`, as a code and a text.
+/// Splits `error[E0308]: text` into code and text.
 pub(super) fn head(line: &str) -> Option<(Option<&str>, &str)> {
     let head = HEAD.captures(line)?;
     let text = head.get(3).map(|text| text.as_str())?;
     (&head[1] == "error").then(|| (head.get(2).map(|code| code.as_str()), text))
 }
 
-/// The lines of a block after its first one.
+/// Returns true if a line belongs to the block before it.
 pub(super) fn belongs(line: &str) -> bool {
     const WORDS: &[&str] =
         &["help:", "note:", "...", "For more", "location searched:", "required by", "Caused by:"];
@@ -104,7 +106,7 @@ static PLACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*--> (.+)$"));
 static NUMBERED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+ +[-+~|]"));
 static SPANLESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"^warning(?:: unused|\[)"));
 
-/// The place that belongs to the error itself, and not to a note about it.
+/// The location of the error itself, not of a note about it.
 fn primary(body: &[&str]) -> Option<Place> {
     let line =
         body.iter().take_while(|line| !ends_head(line)).find_map(|line| PLACE.captures(line));
@@ -116,7 +118,7 @@ fn ends_head(line: &str) -> bool {
     text.starts_with(['|', '=']) || text.starts_with("note:") || text.starts_with("help:")
 }
 
-/// Whether a line goes on with the message: it comes before any place or frame.
+/// Returns true if a line continues the message: it comes before any location or frame.
 fn continues(line: &str) -> bool {
     !ends_head(line)
         && !PLACE.is_match(line)
@@ -147,8 +149,8 @@ fn speaks_of_crate(body: &[&str]) -> bool {
     body.iter().any(|line| words.iter().any(|word| line.contains(word)))
 }
 
-/// The name of the lint that a block is about. A lint is named in a note where it is first met, and by Clippy's address
-/// in all of its blocks.
+/// The name of the lint that a block is about. Rustc names it in a note at its first occurrence,
+/// Clippy with a URL in every block.
 fn lint(text: &str, body: &[&str], found: &mut Found) -> Option<String> {
     static NOTE: LazyLock<Regex> = LazyLock::new(|| {
         pattern(

@@ -1,4 +1,4 @@
-//! Secrets that a command has printed: they are not repeated, and that they were printed is an error of its own.
+//! Secrets in a command's output: they are redacted, and their presence is reported as an error.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use repertoire_text::secrets;
 
 use super::super::error::{Category, ParsedError, Severity, Tool};
 
-/// A text without the tokens and passwords in it.
+/// Redacts tokens and passwords in a text.
 pub fn redacted(text: &str) -> Cow<'_, str> {
     secrets::redact_tokens(text, secrets::MARK)
 }
 
-/// Says in which line of some output a secret stands, if one does.
+/// An error with the line of the first secret in the output, if there is one.
 pub(super) fn told(text: &str) -> Option<ParsedError> {
     if !secrets::has_token(text) {
         return None;

@@ -1,4 +1,4 @@
-//! Words that say what kind of trouble it is, whoever says them.
+//! Words that reveal the category of an error, whatever tool printed them.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use regex::Regex;
 use super::super::error::Category;
 use super::place::pattern;
 
-/// The first kind of which a word is in the text wins, so the narrower ones come first.
+/// The first category with a matching word wins, so the narrower ones come first.
 const SIGNS: &[(Category, &[&str])] = &[
     (
         Category::MergeConflict,
@@ -125,18 +125,20 @@ const SIGNS: &[(Category, &[&str])] = &[
     ),
 ];
 
-/// The kind that a text speaks of.
+/// The category of a text, by the words in it.
 pub(super) fn category(text: &str) -> Option<Category> {
     let lower = text.to_lowercase();
-    // Codes are written in capitals, and part of other words otherwise.
-    let is_code = |word: &str| word.starts_with('E');
-    let within =
-        |word: &str| if is_code(word) { text.contains(word) } else { lower.contains(word) };
-    let speaks = |words: &[&str]| words.iter().any(|word| within(word));
+    let speaks = |words: &[&str]| words.iter().any(|word| contains_sign(text, &lower, word));
     SIGNS.iter().find(|(_, words)| speaks(words)).map(|(category, _)| *category)
 }
 
-/// The kind of an error that a program has died of, by its name and words.
+/// Codes such as `EPERM` are matched with their case, since in lower case they are parts of other
+/// words.
+fn contains_sign(text: &str, lower: &str, sign: &str) -> bool {
+    if sign.starts_with('E') { text.contains(sign) } else { lower.contains(sign) }
+}
+
+/// The category of an uncaught exception, by its name and message.
 pub(super) fn exception(message: &str) -> Category {
     let name = message.split([':', ' ', '[']).next().unwrap_or_default();
     match name {
@@ -154,7 +156,7 @@ fn speaks_of_nothing(message: &str) -> bool {
         .any(|words| message.contains(words))
 }
 
-/// Whether a line only sums up what is said elsewhere, counts, or shows what is being run.
+/// Returns true if a line only summarises or counts errors, or shows a command that is being run.
 pub(super) fn is_summary(line: &str) -> bool {
     static SUMMARY: LazyLock<Regex> = LazyLock::new(|| {
         pattern(

@@ -1,4 +1,5 @@
-//! What is not in the recordings: words of older versions, and of tools that cannot be had everywhere.
+//! Output that is not among the recordings: of older versions, and of tools that are not available
+//! everywhere.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Programs that died: Python's tracebacks, JavaScript's and Java's stacks.
+//! Uncaught exceptions: Python tracebacks, and stack traces of JavaScript and Java.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use super::found::{Found, taken};
 use super::place::{self, Place, is_foreign, own_frame, pattern, tidy};
 use super::signs;
 
-/// Reads a traceback or an error with its stack.
+/// Parses a traceback, or an error with its stack trace.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     if found.running {
         return None;
@@ -22,15 +22,15 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
 
 const BEGIN: &str = "Traceback (most recent call last):";
 
-/// What a traceback ends with.
+/// The exception at the end of a traceback.
 pub(super) struct Died {
-    /// The name of the exception and its words.
+    /// The name and message of the exception.
     pub(super) message: String,
-    /// The last place in the project.
+    /// The last location in the project.
     pub(super) place: Option<Place>,
 }
 
-/// `File "path", line 7`, as a place.
+/// Parses `File "path", line 7`.
 pub(super) fn frame(line: &str) -> Option<Place> {
     static FRAME: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"^\s*File "(.+)", line (\d+)(?:, in .*)?$"#));
@@ -38,26 +38,26 @@ pub(super) fn frame(line: &str) -> Option<Place> {
     Some(Place { file: tidy(&found[1]), line: found[2].parse().ok(), column: None })
 }
 
-/// The last exception among some lines, with the last place in the project.
+/// The last exception in some lines, with the last location in the project.
 pub(super) fn last(lines: &[&str]) -> Option<Died> {
     let frames: Vec<Place> = lines.iter().filter_map(|line| frame(line)).collect();
     if frames.is_empty() {
         return None;
     }
-    let is_name = |line: &&&str| EXCEPTION.is_match(line);
-    let message = lines.iter().rev().find(is_name).map(|line| (*line).to_owned());
+    let exception = lines.iter().rev().find(|line| EXCEPTION.is_match(line));
+    let message = exception.map(|line| (*line).to_owned());
     let place = frames.into_iter().rev().find(|place| !is_foreign(&place.file));
     Some(Died { message: message.unwrap_or_else(|| "the program died".to_owned()), place })
 }
 
 static EXCEPTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[A-Za-z_][\w.]*(?:: .*)?$"));
 
-/// A traceback, with those that it was raised from: the last one is what the program died of.
+/// Parses a traceback and those chained to it. The last exception is the one that ended the
+/// program.
 fn python(lines: &[&str], at: usize, found: &mut Found) -> usize {
     let mut start = at;
     loop {
-        let inside = |line: &str| line.starts_with(' ');
-        let end = taken(lines, start + 1, inside);
+        let end = taken(lines, start + 1, |line| line.starts_with(' '));
         let more = taken(lines, end + 1, |line| line.starts_with("  ") || line.starts_with('\t'));
         let end = more.min(lines.len());
         match chained(lines, end) {
@@ -82,7 +82,7 @@ fn chained(lines: &[&str], end: usize) -> Option<usize> {
     (is_link && lines.get(end + 3).is_some_and(|line| *line == BEGIN)).then_some(end + 3)
 }
 
-/// An error that was thrown and not caught, with its stack.
+/// Parses an uncaught error with its stack trace.
 fn javascript(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     static HEAD: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -90,14 +90,10 @@ fn javascript(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
         )
     });
     HEAD.captures(lines[at])?;
-    // A few lines may stand between the words and the stack.
-    let is_frame = |line: &str| {
-        let text = line.trim_start();
-        text.len() < line.len() && text.starts_with("at ")
-    };
+    // There may be a few lines between the message and the stack.
     let window = lines.get(at + 1..lines.len().min(at + 6)).unwrap_or_default();
-    let first = at + 1 + window.iter().position(|line| is_frame(line))?;
-    let end = taken(lines, first, is_frame);
+    let first = at + 1 + window.iter().position(|line| is_stack_frame(line))?;
+    let end = taken(lines, first, is_stack_frame);
     let message = lines[at].trim_start_matches("Uncaught ").to_owned();
     let category = signs::exception(&message);
     let place = own_frame(&lines[first..end]).or_else(|| java(&lines[first..end]));
@@ -110,7 +106,13 @@ fn javascript(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     }))
 }
 
-/// `at package.Class.method(File.java:7)`: the file alone, as it is printed.
+/// Returns true for an indented line that starts with `at `.
+fn is_stack_frame(line: &str) -> bool {
+    let text = line.trim_start();
+    text.len() < line.len() && text.starts_with("at ")
+}
+
+/// Parses `at package.Class.method(File.java:7)`. Only the file name is known.
 fn java(stack: &[&str]) -> Option<Place> {
     stack.iter().find_map(|line| {
         let inner = line.rsplit_once('(')?.1.strip_suffix(')')?;

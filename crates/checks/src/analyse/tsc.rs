@@ -1,4 +1,5 @@
-//! The TypeScript compiler: `path(1,2): error TS2322: text`, or with `--pretty` `path:1:2 - error TS2322: text`.
+//! The TypeScript compiler: `path(1,2): error TS2322: text`, or with `--pretty`
+//! `path:1:2 - error TS2322: text`.
 
 use std::sync::LazyLock;
 
@@ -8,7 +9,7 @@ use super::super::error::{Category, ParsedError, Tool};
 use super::found::{Found, taken};
 use super::place::{self, pattern};
 
-/// Reads an error with the lines that go on with it.
+/// Parses an error and its continuation lines.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     static HEAD: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"^(?:(.+?)\((\d+),(\d+)\): |(.+?):(\d+):(\d+) - )?(error|warning) (TS\d+): (.*)$")
@@ -16,12 +17,13 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
     let head = HEAD.captures(lines[at])?;
     let part = |at| head.get(at).map(|part| part.as_str());
     let more = taken(lines, at + 1, |line| line.starts_with("  ") && !line.trim().is_empty());
-    // With `--pretty`, an excerpt with line numbers follows, and places that have to do with it.
-    let next = match part(4).is_some() || excerpt(lines, more) {
-        true => taken(lines, more, |line| {
+    // With `--pretty`, an excerpt with line numbers and related locations follow.
+    let next = if part(4).is_some() || excerpt(lines, more) {
+        taken(lines, more, |line| {
             line.trim().is_empty() || line.starts_with(|c: char| c == ' ' || c.is_ascii_digit())
-        }),
-        false => more,
+        })
+    } else {
+        more
     };
     if part(7) == Some("warning") {
         found.warnings += 1;
@@ -54,7 +56,7 @@ fn of_code(code: &str) -> Category {
         | "TS18004" => Category::TypeMissing,
         "TS2322" | "TS2345" | "TS2352" | "TS2367" | "TS2365" | "TS2416" | "TS2741" | "TS2740"
         | "TS2739" => Category::TypeMismatch,
-        // What cannot be parsed, and what is wrong with the configuration.
+        // Syntax errors and configuration errors.
         code if code.len() == 6 && code.starts_with("TS1") => Category::Build,
         code if code.starts_with("TS5") || code.starts_with("TS18003") || code == "TS6046" => {
             Category::Build

@@ -9,7 +9,7 @@ use super::found::{Found, taken};
 use super::place::{self, Place, pattern};
 use super::signs;
 
-/// Reads a failure, or where a run begins and ends.
+/// Parses a failure, or the start or end of a run.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     static RUN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ ?(?:RUN|DEV) +v\d+\.\d+\.\d+ "));
     static OVER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ +Duration +\d"));
@@ -35,7 +35,7 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
         return Some(next);
     }
     FAIL.captures(line)?;
-    // Tests that fail for one reason are listed together, and the reason is told once.
+    // Tests that fail for the same reason are listed together, followed by the reason.
     let names_end = taken(lines, at, |line| FAIL.is_match(line));
     let names = lines[at..names_end].iter().filter_map(|line| FAIL.captures(line));
     let names: Vec<String> = names.map(|name| name[1].to_owned()).collect();
@@ -51,7 +51,7 @@ struct Reason {
     place: Option<Place>,
 }
 
-/// The reason that follows a heading, and where it ends.
+/// The reason that follows a heading, and the index after it.
 fn reason(lines: &[&str], from: usize) -> (Reason, usize) {
     let end = taken(lines, from, |line| !line.starts_with('⎯') && !line.starts_with(" FAIL  "));
     let body = &lines[from..end];
@@ -63,7 +63,7 @@ fn reason(lines: &[&str], from: usize) -> (Reason, usize) {
     (Reason { message, place }, end)
 }
 
-/// `At file: path:1:2`, where a file could not be parsed.
+/// Parses `At file: path:1:2`, printed for a file with a syntax error.
 fn named(message: &str) -> Option<Place> {
     let line = message.lines().find_map(|line| line.strip_prefix("At file: "))?;
     place::place(line)
@@ -88,7 +88,7 @@ fn failure(name: &str, reason: &Reason) -> ParsedError {
     place.put(ParsedError { test, ..ParsedError::new(Tool::Vitest, category, message) })
 }
 
-/// A file whose tests never ran.
+/// The category of a test file whose tests could not run.
 pub(super) fn suite(message: &str) -> Category {
     const SYNTAX: &[&str] =
         &["SyntaxError", "Parse failure", "Unexpected token", "Transform failed"];

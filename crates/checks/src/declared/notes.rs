@@ -1,14 +1,14 @@
-//! What failed, for whoever is to put it right.
+//! Reports on failed checks, for the agent or person that has to fix them.
 
 use super::{CheckResult, CheckStatus, Verdict};
 use crate::limits::{CHECK_NOTES_BYTES_MAX, CHECK_NOTES_COMMAND_CHARS_MAX, CHECK_NOTES_EACH_BYTES_MIN};
 
-/// What failed, as Markdown: the command, how it ended, lines that look like errors, and the end of the output. Empty if
-/// nothing did.
+/// Describes the failed checks in Markdown: command, exit, lines that look like errors, and the end
+/// of the output. Empty if no check failed or was skipped.
 pub fn notes(verdict: &Verdict) -> String {
     let mut failed: Vec<&CheckResult> =
         verdict.results.iter().filter(|result| has_failed(result)).collect();
-    // What has to pass comes first; the order is otherwise that of the declaration.
+    // Critical checks first; otherwise in the order of their declaration.
     failed.sort_by_key(|result| !result.critical);
     let skipped = verdict.results.iter().filter_map(|result| match &result.status {
         CheckStatus::Skipped(why) => Some(format!("- `{}` was not run: {why}\n", result.name)),
@@ -37,8 +37,8 @@ pub fn notes(verdict: &Verdict) -> String {
     text
 }
 
-/// A failed `plan.setup` as text for people: one line with the exit code and the last line of the output, and the output
-/// below it.
+/// Describes a failed `plan.setup`: a line with the exit code and the last line of output, then the
+/// output.
 pub fn setup_failure(verdict: &Verdict) -> String {
     let Some(result) = verdict.results.iter().find(|result| has_failed(result)) else {
         return "`plan.setup` was not run to its end".to_owned();
@@ -78,7 +78,7 @@ fn section(result: &CheckResult, share: usize) -> String {
     let command = start(&result.command, CHECK_NOTES_COMMAND_CHARS_MAX);
     let mut text =
         format!("\n### `{}`: {how}{attempts}{need}\n\n{}", result.name, fenced("sh", &command));
-    // The end is where a summary is; errors may be long before it.
+    // The end usually has a summary, while the errors may come long before it.
     let tail = end(&result.output, share / 2);
     let mut room = share / 4;
     let mut lines = Vec::new();
@@ -92,14 +92,15 @@ fn section(result: &CheckResult, share: usize) -> String {
     if !lines.is_empty() {
         text.push_str(&format!("\nFrom its output:\n\n{}", fenced("text", &lines.join("\n"))));
     }
-    match tail.is_empty() {
-        true => text.push_str("\nIt said nothing.\n"),
-        false => text.push_str(&format!("\nThe end of its output:\n\n{}", fenced("text", &tail))),
+    if tail.is_empty() {
+        text.push_str("\nIt said nothing.\n");
+    } else {
+        text.push_str(&format!("\nThe end of its output:\n\n{}", fenced("text", &tail)));
     }
     text
 }
 
-/// A block of code that the text in it cannot end.
+/// A fenced code block whose fence is longer than any in the text, so that the text cannot end it.
 pub fn fenced(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -113,7 +114,7 @@ fn start(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// The last lines, as many as fit.
+/// The last lines that fit into `bytes_max`.
 fn end(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();

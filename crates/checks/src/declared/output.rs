@@ -1,11 +1,12 @@
-//! What is kept of a check's output: its start, its end, and the lines between that look like errors.
+//! The parts of a check's output that are kept: its start, its end, and lines in between that look
+//! like errors.
 
 use repertoire_text::invisible::without_terminal_control as clean;
 
 use super::LEFT_OUT;
 use crate::limits::{CHECK_HEAD_BYTES_MAX, CHECK_HEARD_BYTES_MAX, CHECK_TAIL_BYTES_MAX, CHECK_TELLING_CHARS_MAX, CHECK_TELLING_LINES_MAX};
 
-/// What is kept of output while it comes.
+/// Collects output as it arrives.
 #[derive(Default)]
 pub(super) struct Output {
     head: Vec<u8>,
@@ -14,7 +15,7 @@ pub(super) struct Output {
     tail_total: u64,
 }
 
-/// Words of lines that say what is wrong, in the tongues of common tools.
+/// Substrings of error lines in the output of common tools.
 const TELLING: &[&str] = &[
     "error[",
     "error:",
@@ -33,18 +34,18 @@ const TELLING: &[&str] = &[
     "✖",
 ];
 
-/// What is left of output when it has ended.
+/// The kept parts of a complete output.
 pub(super) struct Ended {
-    /// The start and the end, with a word on what is missing between them: this is stored.
+    /// The start and the end, with a note about the gap between them. This is stored.
     pub(super) shown: String,
-    /// The same, but much more of it, if `shown` is not all: errors are read from this.
+    /// A much larger part, if `shown` is not everything. This is analysed for errors.
     pub(super) heard: String,
     /// The lines that look like errors.
     pub(super) telling: Vec<String>,
 }
 
 impl Output {
-    /// Takes a line, or a piece of a very long one.
+    /// Adds a line, or a piece of a very long one.
     pub(super) fn take(&mut self, line: &[u8]) {
         self.look(line);
         for part in [line, b"\n"] {
@@ -54,7 +55,7 @@ impl Output {
         }
     }
 
-    /// Twice as much as is kept may gather, so that moving it is rare.
+    /// Lets the tail grow to twice its limit before trimming, so that its bytes are rarely moved.
     fn push_tail(&mut self, bytes: &[u8]) {
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(CHECK_HEARD_BYTES_MAX)..]);
         self.tail_total += bytes.len() as u64;
@@ -67,6 +68,7 @@ impl Output {
         self.tail.drain(..self.tail.len().saturating_sub(CHECK_HEARD_BYTES_MAX));
     }
 
+    /// Keeps the line if it looks like an error.
     fn look(&mut self, line: &[u8]) {
         if self.telling.len() >= CHECK_TELLING_LINES_MAX {
             return;
@@ -81,7 +83,7 @@ impl Output {
         }
     }
 
-    /// What is left of it.
+    /// Finishes the collection.
     pub(super) fn end(mut self) -> Ended {
         self.trim_tail();
         let total = self.head.len() as u64 + self.tail_total;
@@ -92,9 +94,10 @@ impl Output {
             let shown = text(&kept);
             return Ended { shown, heard: String::new(), telling: self.telling };
         }
-        let heard = match is_whole {
-            true => text(&kept),
-            false => both_ends(&kept, CHECK_HEARD_BYTES_MAX, CHECK_HEARD_BYTES_MAX, total),
+        let heard = if is_whole {
+            text(&kept)
+        } else {
+            both_ends(&kept, CHECK_HEARD_BYTES_MAX, CHECK_HEARD_BYTES_MAX, total)
         };
         let shown = both_ends(&kept, CHECK_HEAD_BYTES_MAX, CHECK_TAIL_BYTES_MAX, total);
         Ended { shown, heard, telling: self.telling }
@@ -105,8 +108,8 @@ fn text(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes)).trim_end().to_owned()
 }
 
-/// The two ends of output that had so many bytes in all. Half a line says half of something, which may be something else:
-/// both ends are whole lines, unless they have none.
+/// The two ends of an output of `total` bytes. Both are cut at line breaks where possible, since
+/// half a line could be misread.
 fn both_ends(bytes: &[u8], head_max: usize, tail_max: usize, total: u64) -> String {
     let is_end = |byte: &u8| *byte == b'\n';
     let head = &bytes[..head_max.min(bytes.len())];

@@ -1,4 +1,4 @@
-//! One check, with its attempts.
+//! Running a single check with its retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::output::{Ended, Output};
 use super::{Check, CheckEvent, CheckResult, CheckStatus};
 use repertoire_sandbox::program::{self, Program};
 
-/// Runs a check until it passes, or has no more attempts.
+/// Runs a check until it passes or has no attempts left.
 pub(super) async fn run(
     check: &Check,
     workplace: &Workplace,
@@ -46,7 +46,7 @@ pub(super) async fn run(
     }
 }
 
-/// What came of a check that is not run.
+/// The result of a check that was not run.
 pub(super) fn skipped(check: &Check, why: &str) -> CheckResult {
     CheckResult {
         name: check.name.clone(),
@@ -65,7 +65,7 @@ pub(super) fn skipped(check: &Check, why: &str) -> CheckResult {
     }
 }
 
-/// Why a check that somebody stopped is not run, or not to its end.
+/// The reason why checks of a stopped run are skipped or incomplete.
 pub(super) const STOPPED: &str = "the run was stopped";
 
 struct Attempt {
@@ -108,7 +108,8 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
         (None, Some(0)) => CheckStatus::Passed,
         (None, _) => CheckStatus::Failed,
     };
-    // What the sandbox itself complains about never reached the shell, which joins the two streams.
+    // The shell redirects its stderr to stdout, so this stderr contains only messages of the
+    // sandbox itself.
     let mut bytes_total = ended.stdout.total + ended.stderr.total;
     String::from_utf8_lossy(&ended.stderr.bytes)
         .lines()
@@ -139,7 +140,8 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
 }
 
 fn program(check: &Check) -> Program {
-    // The two streams are joined, as a person would see them: an error belongs to the line before it.
+    // Join the two streams in the order of a terminal, so that an error follows the line that it
+    // belongs to.
     let joined = "exec bash --noprofile --norc -c \"$1\" 2>&1";
     let args = ["--noprofile", "--norc", "-c", joined, "check", &check.command];
     Program {

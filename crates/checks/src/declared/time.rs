@@ -1,4 +1,4 @@
-//! Times as people write them: `90s`, `10m`, `1h`, `500ms`; a bare number is seconds.
+//! Durations as users write them: `90s`, `10m`, `1h`, `500ms`; a bare number means seconds.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::de::{Deserializer, Error, Visitor};
 use serde::ser::Serializer;
 
-/// Reads a time.
+/// Parses a duration.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Writes a time so that it reads back the same, to the millisecond.
+/// Formats a duration such that it parses back to the same value, in milliseconds.
 pub fn format(time: Duration) -> String {
     match u64::try_from(time.as_millis()).unwrap_or(u64::MAX) {
         ms if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),

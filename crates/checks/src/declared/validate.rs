@@ -1,72 +1,39 @@
-//! Whether checks make sense, before any of them runs.
+//! Validation of declared checks, before any of them runs.
 
 use crate::limits::{CHECK_COMMAND_BYTES_MAX, CHECK_NAME_BYTES_MAX, CHECK_RETRIES_MAX, CHECK_TIMEOUT_MAX, CHECKS_MAX};
 
 use super::variables::{VariableRefusal, refusal_for_everyone};
 use super::{Check, time};
 
-/// Checks that make no sense.
+/// The reason why declared checks are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
-    /// More than anybody needs.
     #[error("there are {count} checks, and {CHECKS_MAX} are the most")]
-    TooMany {
-        /// How many.
-        count: usize,
-    },
-    /// One without a name.
+    TooMany { count: usize },
     #[error("check number {number} has no name")]
     NoName {
         /// Counted from one.
         number: usize,
     },
-    /// Two with the same name.
     #[error("two checks are called `{name}`; give one of them another name")]
-    Duplicate {
-        /// The name.
-        name: String,
-    },
-    /// One without a command.
+    Duplicate { name: String },
     #[error("check `{name}` has no command")]
-    NoCommand {
-        /// The check.
-        name: String,
-    },
-    /// One that waits for something that is not there.
+    NoCommand { name: String },
     #[error("check `{name}` depends on `{missing}`, and there is no such check")]
-    Unknown {
-        /// The check.
-        name: String,
-        /// What it depends on.
-        missing: String,
-    },
-    /// Some that wait for each other.
+    Unknown { name: String, missing: String },
     #[error("these checks wait for each other: {}", names.join(" → "))]
     Cycle {
-        /// The names along the circle; the first one is also the last.
+        /// The names along the cycle; the first one is also the last.
         names: Vec<String>,
     },
-    /// A variable that no check may set.
     #[error("check `{name}`: `env.{variable}`: {refusal}")]
-    Variable {
-        /// The check.
-        name: String,
-        /// The variable.
-        variable: String,
-        /// Why not.
-        refusal: VariableRefusal,
-    },
-    /// A value that no program can be given, or that is out of bounds.
+    Variable { name: String, variable: String, refusal: VariableRefusal },
+    /// A value that is out of range, or that cannot be passed to a program.
     #[error("check `{name}`: {why}")]
-    BadValue {
-        /// The check.
-        name: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    BadValue { name: String, why: String },
 }
 
-/// Refuses checks that make no sense.
+/// Returns an error if the checks are invalid.
 pub fn validate(checks: &[Check]) -> Result<(), CheckError> {
     if checks.len() > CHECKS_MAX {
         return Err(CheckError::TooMany { count: checks.len() });
@@ -76,8 +43,9 @@ pub fn validate(checks: &[Check]) -> Result<(), CheckError> {
         if checks[..at].iter().any(|other| other.name == check.name) {
             return Err(CheckError::Duplicate { name: check.name.clone() });
         }
-        let unknown = |name: &&String| checks.iter().all(|other| other.name != **name);
-        if let Some(missing) = check.depends_on.iter().find(unknown) {
+        let mut depends_on = check.depends_on.iter();
+        let unknown = depends_on.find(|name| checks.iter().all(|other| other.name != **name));
+        if let Some(missing) = unknown {
             let (name, missing) = (check.name.clone(), missing.clone());
             return Err(CheckError::Unknown { name, missing });
         }
@@ -127,12 +95,13 @@ fn check_one(at: usize, check: &Check) -> Result<(), CheckError> {
     Err(CheckError::BadValue { name, why })
 }
 
-/// A circle, if there is one. What is known to lead to none is not looked at again.
+/// Finds a dependency cycle by depth-first search.
 fn cycle(checks: &[Check]) -> Option<Vec<String>> {
     let mut fine = vec![false; checks.len()];
     (0..checks.len()).find_map(|at| walk(checks, at, &mut Vec::new(), &mut fine))
 }
 
+/// `path` is the chain of dependencies down to `at`; `fine` marks checks that lead to no cycle.
 fn walk(
     checks: &[Check],
     at: usize,

@@ -1,10 +1,11 @@
-//! The environment variables that a check may set, by allow-list.
+//! The environment variables that a check may set, as an allow-list.
 //!
-//! A check sets variables that change what a program prints, logs or counts. Variables that change how programs are found,
-//! loaded or configured are refused for every source of checks, because they would also act on the engine's own programs.
-//! Nothing is lost: a command can set any variable for itself, inside the sandbox.
+//! A check may set variables that change what a program prints, logs or counts. Variables that
+//! change how programs are found, loaded or configured are refused for every source of checks,
+//! because they would also affect the engine's own programs. This is no restriction in practice: a
+//! command can set any variable for itself, inside the sandbox.
 
-/// Names that every check may set. A `*` at the end stands for any ending.
+/// Names that every check may set. A trailing `*` matches any suffix.
 pub const HARMLESS_VARIABLES: &[&str] = &[
     "APP_*",
     "CARGO_BUILD_JOBS",
@@ -55,10 +56,10 @@ pub const HARMLESS_VARIABLES: &[&str] = &[
     "VERBOSE",
 ];
 
-/// Names that no check may set and no configuration can allow, unless [`HARMLESS_VARIABLES`] has them. A `*` at the start or
-/// at the end stands for anything. They are compared in upper case.
+/// Names that no check may set and no configuration can allow, except those in
+/// [`HARMLESS_VARIABLES`]. A `*` at the start or the end matches anything. Compared in upper case.
 const FORBIDDEN_VARIABLES: &[&str] = &[
-    // Where programs and their files are found.
+    // Locations of programs and their files.
     "*PATH",
     "*PATH_*",
     "HOME",
@@ -74,7 +75,7 @@ const FORBIDDEN_VARIABLES: &[&str] = &[
     "LOGNAME",
     "USERPROFILE",
     "XDG_*",
-    // The loader and the C library.
+    // The dynamic loader and the C library.
     "LD_*",
     "DYLD_*",
     "*PRELOAD*",
@@ -150,14 +151,14 @@ const FORBIDDEN_VARIABLES: &[&str] = &[
     "*OPTS",
     "*_RUNNER",
     "*_WRAPPER",
-    // Programs that other programs start.
+    // Programs that are started by other programs.
     "BROWSER",
     "*EDITOR",
     "*PAGER",
     "*_ASKPASS",
     "LESS*",
     "VISUAL",
-    // Version control, the network and the engine itself.
+    // Version control, network, and the engine itself.
     "GIT_*",
     "SSH_*",
     "*_PROXY",
@@ -169,32 +170,32 @@ const FORBIDDEN_VARIABLES: &[&str] = &[
     "REPERTOIRE_*",
 ];
 
-/// Why a check may not set a variable.
+/// The reason why a check may not set a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VariableRefusal {
-    /// The name is not one that shells and programs agree on.
+    /// Not a portable name.
     #[error("a variable's name has letters, digits and `_` only, and begins with no digit")]
     Malformed,
     /// No configuration can allow it.
     #[error("it changes how programs are found, loaded or configured, so no check may set it")]
     Forbidden,
-    /// Neither the built-in list nor the user's has it.
+    /// Neither in the built-in list nor in the user's.
     #[error("it is not on the list of variables that checks may set")]
     NotListed,
 }
 
-/// The variables that checks may set: the built-in list, and names that the user has added.
+/// The variables that checks may set: the built-in list and the user's additions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedVariables {
     added: Vec<String>,
 }
 
 impl AllowedVariables {
-    /// The built-in list and these names. A `*` at the end of a name stands for any ending.
+    /// The built-in list with additional names. A trailing `*` in a name matches any suffix.
     ///
     /// # Errors
     ///
-    /// The first name that cannot be allowed, and why.
+    /// The first name that cannot be allowed, and the reason.
     pub fn with(added: Vec<String>) -> Result<Self, (String, VariableRefusal)> {
         for name in &added {
             let literal = name.strip_suffix('*').unwrap_or(name);
@@ -211,7 +212,7 @@ impl AllowedVariables {
         Ok(AllowedVariables { added })
     }
 
-    /// Why a check may not set this variable; `None` if it may.
+    /// The reason why a check may not set this variable; `None` if it may.
     pub fn refusal_of(&self, name: &str) -> Option<VariableRefusal> {
         refusal_for_everyone(name).or_else(|| {
             let harmless = HARMLESS_VARIABLES.iter().copied();
@@ -221,7 +222,8 @@ impl AllowedVariables {
     }
 }
 
-/// Why no check may set this variable, whatever the user's configuration allows; `None` if that depends on it.
+/// The reason why no check may set this variable, whatever the configuration; `None` if the
+/// configuration decides.
 pub(super) fn refusal_for_everyone(name: &str) -> Option<VariableRefusal> {
     match (is_well_formed(name), is_forbidden(name)) {
         (false, _) => Some(VariableRefusal::Malformed),

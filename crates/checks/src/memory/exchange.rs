@@ -1,4 +1,4 @@
-//! The memory as a file, so that it can be looked at, or carried from one machine to another.
+//! Export and import of the memory as a file, for inspection or for use on another machine.
 
 use std::collections::BTreeMap;
 
@@ -13,82 +13,71 @@ use super::super::signature::Signature;
 use super::{Memory, refuse_to_remember};
 use crate::limits::MEMORY_FAILURES_MAX;
 
-/// The version of the file.
 pub const MEMORY_VERSION: u32 = 1;
 
 /// The memory of a repository, as a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exchanged {
-    /// The version of this shape.
+    /// The version of this format.
     pub version: u32,
-    /// The repository that it is about.
+    /// The name of the repository.
     pub scope: String,
-    /// The failures, the most frequent first: a list of what the project ought to prevent.
+    /// The failures, the most frequent first: a list of what the project should prevent.
     pub failures: Vec<Entry>,
 }
 
-/// A failure with all that was tried against it.
+/// A failure with all fixes that were tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// The failure.
     pub failure: Failure,
-    /// What finally helped, in a line.
+    /// The fix that worked, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helped: Option<String>,
     /// The fixes, the most trusted first.
     pub fixes: Vec<KnownFix>,
 }
 
-/// How far what comes from elsewhere is believed.
+/// The trust in an imported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Its records stand. For a file of one's own: a cache, for instance.
+    /// Its records are taken over. For one's own file, such as a cache.
     Records,
     /// Its fixes are suggestions until they have worked here.
     Nothing,
 }
 
-/// What became of a file.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Imported {
-    /// Failures that were taken.
+    /// The number of imported failures.
     pub failures: usize,
-    /// Fixes that were taken.
+    /// The number of imported fixes.
     pub fixes: usize,
-    /// What was left out, and why.
+    /// Descriptions of what was left out, and why.
     pub left_out: Vec<String>,
 }
 
-/// A file that is no memory.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// It has another shape.
     #[error("this is no memory as `rep memory export` writes it: {0}")]
     Shape(serde_json::Error),
-    /// It is of another version.
+    /// The file was written by a newer version.
     #[error("this memory has version {found}, and this `rep` knows {MEMORY_VERSION}")]
-    Version {
-        /// The version.
-        found: u64,
-    },
-    /// It is too large.
+    Version { found: u64 },
     #[error("this memory has {count} failures, and at most {MEMORY_FAILURES_MAX} are taken")]
-    TooMany {
-        /// How many there are.
-        count: usize,
-    },
-    /// The journal did not take it.
+    TooMany { count: usize },
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
 
-/// Reads a file.
+/// Parses a memory file.
 ///
 /// # Errors
 ///
-/// When it is none of ours.
+/// Fails if the file is not a memory file, is too new, or has too many failures.
 pub fn parse(text: &str) -> Result<Exchanged, ExchangeError> {
     let value: serde_json::Value = serde_json::from_str(text).map_err(ExchangeError::Shape)?;
     let found = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -103,11 +92,11 @@ pub fn parse(text: &str) -> Result<Exchanged, ExchangeError> {
 }
 
 impl Memory {
-    /// All that is known, as a file.
+    /// Exports all failures and fixes.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be used.
+    /// Fails if the journal cannot be used.
     pub async fn export(&self) -> Result<Exchanged, JournalError> {
         let scope = self.scope.clone();
         let mut filter = FailureFilter { scope: scope.clone(), ..FailureFilter::default() };
@@ -128,12 +117,12 @@ impl Memory {
         Ok(Exchanged { version: MEMORY_VERSION, scope, failures })
     }
 
-    /// Takes what a file says into the memory of this repository. What is known here stands; of two records of one fix it is
-    /// the one with more tries.
+    /// Imports a file into the memory of this repository. Existing records are kept; of two records
+    /// of one fix, the one with more attempts wins.
     ///
     /// # Errors
     ///
-    /// When the journal does not take it; nothing of it is stored then.
+    /// Fails if the journal cannot be used; nothing is stored then.
     pub async fn import(&self, file: Exchanged, trust: Trust) -> Result<Imported, ExchangeError> {
         let mut imported = Imported::default();
         let mut lessons: BTreeMap<String, Lesson> = BTreeMap::new();
@@ -151,7 +140,7 @@ impl Memory {
                 }
             }
             match lessons.get_mut(&name) {
-                // Two files may have been put together by hand.
+                // A failure may occur twice, for instance if two files were concatenated by hand.
                 Some(known) => {
                     known.failure.seen = known.failure.seen.max(entry.failure.seen);
                     fixes.retain(|fix| known.fixes.iter().all(|other| other.id != fix.id));
@@ -167,7 +156,7 @@ impl Memory {
     }
 }
 
-/// What somebody else has verified is no more than a suggestion here.
+/// Resets the record of a fix that was verified elsewhere, so that it is only a suggestion here.
 fn believed(fix: KnownFix, trust: Trust) -> KnownFix {
     match trust {
         Trust::Records => fix,

@@ -1,4 +1,4 @@
-//! What may be remembered, and what may be done without asking. Pure functions over fixes.
+//! Rules for which fixes may be remembered, and which may be applied automatically. Pure functions.
 
 use std::sync::LazyLock;
 
@@ -15,20 +15,20 @@ use super::patch::{Touched, touched};
 use crate::protected_files::{is_protected, matches, set_of};
 use crate::limits::LOCK_LINES_MAX;
 
-/// How far a fix is trusted.
+/// The trust in a fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FixState {
-    /// It may be applied without asking, with a backup and the checks afterwards.
+    /// May be applied without asking, with a backup and checks afterwards.
     Automatic,
-    /// It is shown to whoever mends it.
+    /// Is shown to the agent or person that works on the failure.
     Suggested,
-    /// It is not offered, and kept so that nobody learns it again from nothing.
+    /// Is not offered, but kept, so that it is not learnt again.
     Retired,
 }
 
 impl FixState {
-    /// The word for it.
+    /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
             FixState::Automatic => "automatic",
@@ -38,14 +38,14 @@ impl FixState {
     }
 }
 
-/// From which figures on a fix is trusted.
+/// The thresholds for trusting a fix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
-    /// Applied without asking from this confidence on.
+    /// Minimum confidence for applying a fix automatically.
     pub automatic_from: f64,
-    /// Not offered below this one.
+    /// Fixes with a lower confidence are not offered.
     pub retired_below: f64,
-    /// Milliseconds after which a fix that did not work again is only suggested.
+    /// Milliseconds without success after which a fix is only suggested.
     pub stale_ms: u64,
 }
 
@@ -55,13 +55,13 @@ impl Default for Policy {
     }
 }
 
-/// How far a fix is trusted now, and why.
+/// The current trust in a fix, and the reason.
 pub fn state_of(known: &KnownFix, now_ms: u64, policy: &Policy) -> (FixState, String) {
     let KnownFix { tried, worked, failed, confidence, .. } = known;
     if *confidence < policy.retired_below {
         return (FixState::Retired, format!("it failed {failed} of {tried} times"));
     }
-    // Somebody who may decide has said so: it is tried once, and then its record counts.
+    // A person taught it, so try it once; from then on its record counts.
     if *tried == 0 && known.fix.origin == FixOrigin::Taught {
         return match refuse_automatic(&known.fix) {
             Some(why) => (FixState::Suggested, why),
@@ -86,7 +86,7 @@ pub fn state_of(known: &KnownFix, now_ms: u64, policy: &Policy) -> (FixState, St
     }
 }
 
-/// Why a fix is never applied without asking, however often it worked.
+/// The reason why a fix is never applied automatically, however often it worked.
 pub fn refuse_automatic(fix: &Fix) -> Option<String> {
     if let Some(why) = refuse_to_remember(fix) {
         return Some(why);
@@ -94,11 +94,6 @@ pub fn refuse_automatic(fix: &Fix) -> Option<String> {
     match &fix.remedy {
         Remedy::Advice(_) => Some("advice is for those who read it".to_owned()),
         Remedy::Command(words) => {
-            let is_outside = |word: &String| {
-                let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-                value.starts_with(['/', '~'])
-                    || Utf8Path::new(value).components().any(|part| part.as_str() == "..")
-            };
             if let Some(word) = words.iter().find(|word| is_outside(word)) {
                 return Some(format!("`{word}` is outside the folder"));
             }
@@ -117,21 +112,27 @@ pub fn refuse_automatic(fix: &Fix) -> Option<String> {
     }
 }
 
+/// Returns true if an argument, or the value of an option, is a path outside the folder.
+fn is_outside(word: &str) -> bool {
+    let value = word.split_once('=').map_or(word, |(_, value)| value);
+    value.starts_with(['/', '~'])
+        || Utf8Path::new(value).components().any(|part| part.as_str() == "..")
+}
+
 /// A command that may be run without asking.
 struct Fine {
-    /// The program and its first words.
+    /// The program and its first arguments.
     words: &'static [&'static str],
     /// Options that may follow.
     options: &'static [&'static str],
-    /// What else may.
     rest: Rest,
 }
 
-/// What may follow a command and its options.
+/// The arguments that may follow a command and its options.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Nothing,
-    /// Files, or packages that are known already.
+    /// Files, or packages that are already in the lock file.
     Names,
 }
 
@@ -141,8 +142,9 @@ const CLIPPY: &[&str] =
     &["--allow-dirty", "--allow-staged", "--all-targets", "--workspace", "--locked", "--offline"];
 const FILES: &[&str] = &["--", "-q", "--quiet"];
 
-/// What mends without surprises: formatters, linters that correct, and packages as the lock file has them. All else may
-/// run what nobody here has seen, and is at best suggested; so is an option that names another configuration.
+/// Safe commands: formatters, linters that fix, and installation from a lock file. Any other
+/// command could run unknown code, and is at most suggested. That includes options that select
+/// another configuration.
 const FINE: &[Fine] = &[
     fine(&["cargo", "fmt"], CARGO, Rest::Nothing),
     fine(&["cargo", "clippy", "--fix"], CLIPPY, Rest::Nothing),
@@ -178,27 +180,30 @@ const fn fine(
     Fine { words, options, rest }
 }
 
-/// Why a command is none of those that may be run without asking.
+/// The reason if a command is not one of [`FINE`].
 fn not_fine(words: &[String]) -> Option<String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    // What is installed in the project is the same program.
+    // `npx --no-install` runs the program that is installed in the project.
     let words = match words.as_slice() {
         ["npx", "--no-install" | "--no", inner @ ..] => inner,
         words => words,
     };
-    let may_follow = |fine: &Fine, word: &&str| match word.starts_with('-') {
-        true => fine.options.contains(word),
-        false => fine.rest == Rest::Names,
-    };
-    let is_fine = |fine: &Fine| {
-        let rest = words.strip_prefix(fine.words);
-        rest.is_some_and(|rest| rest.iter().all(|word| may_follow(fine, word)))
-    };
-    (!FINE.iter().any(is_fine))
+    (!FINE.iter().any(|fine| fine.allows(words)))
         .then(|| "it is none of the commands that may be run without asking".to_owned())
 }
 
-/// Why a fix must not be remembered at all.
+impl Fine {
+    fn allows(&self, words: &[&str]) -> bool {
+        let rest = words.strip_prefix(self.words);
+        rest.is_some_and(|rest| rest.iter().all(|word| self.may_follow(word)))
+    }
+
+    fn may_follow(&self, word: &str) -> bool {
+        if word.starts_with('-') { self.options.contains(&word) } else { self.rest == Rest::Names }
+    }
+}
+
+/// The reason why a fix must not be remembered at all.
 pub fn refuse_to_remember(fix: &Fix) -> Option<String> {
     let text = fix.remedy.text();
     if text.trim().is_empty() {
@@ -220,7 +225,7 @@ pub fn refuse_to_remember(fix: &Fix) -> Option<String> {
     }
 }
 
-/// Programs that run whatever they are told, or that delete, or that reach out.
+/// Programs that run arbitrary code, delete files, or use the network.
 const REFUSED_PROGRAMS: &[&str] = &[
     "sh",
     "bash",
@@ -274,7 +279,7 @@ const REFUSED_PROGRAMS: &[&str] = &[
     "pipx",
     "bunx",
 ];
-/// Programs that run anything when they get one of these.
+/// Programs that run arbitrary code with one of these arguments.
 const RUNS_TEXT: &[(&str, &[&str])] = &[
     ("python", &["-c", "-m"]),
     ("find", &["-delete", "-exec", "-execdir", "-ok"]),
@@ -286,7 +291,7 @@ const RUNS_TEXT: &[(&str, &[&str])] = &[
     ("deno", &["eval", "run"]),
     ("bun", &["-e", "x"]),
 ];
-/// What git may be asked for; all else moves, deletes or publishes something.
+/// Allowed git subcommands. All others move, delete or publish something.
 const GIT_FINE: &[&str] = &["add", "apply", "lfs", "status", "diff"];
 
 fn refuse_command(words: &[String]) -> Option<String> {
@@ -420,17 +425,17 @@ static CREDENTIALS: LazyLock<GlobSet> = LazyLock::new(|| {
     ])
 });
 
-/// Whether a path is that of a test.
+/// Returns true if the path is that of a test.
 pub(crate) fn is_test(path: &str) -> bool {
     matches(&TESTS, path)
 }
 
-/// Why nothing may touch a file without asking.
+/// The reason why no fix may touch a file automatically.
 pub(crate) fn refuse_path(file: &Touched) -> Option<String> {
     let path = file.path.as_str();
     let paths = [Some(path), file.from.as_deref()];
     for path in paths.into_iter().flatten() {
-        // git would read escapes in it, and mean another path.
+        // Git would interpret escapes in the name, and use a different path.
         if path.contains(['"', '\\']) {
             return Some(format!("`{path}` is an odd name"));
         }
@@ -459,7 +464,7 @@ fn refuse_test(file: &Touched) -> Option<String> {
     is_test(path).then(|| format!("`{path}` is a test"))
 }
 
-/// What stands in tests, wherever they are: beside the code, or in its documentation.
+/// Code that occurs only in tests, including tests beside the code or in its documentation.
 static IN_TEST: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"(?x)
         \#\[\s*(?:\w+::)*test\b | \bcfg\(test\) | \bmod\ tests?\b | \bshould_panic\b
@@ -469,7 +474,7 @@ static IN_TEST: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).expect("the pattern is fixed and tested")
 });
 
-/// Why a file that is called no test is one where it is changed.
+/// Refuses a change to a test in a file that is not named like a test.
 fn in_test(file: &Touched) -> Option<String> {
     let mut lines = file.added.iter().chain(&file.removed).chain(&file.around);
     lines
@@ -477,7 +482,7 @@ fn in_test(file: &Touched) -> Option<String> {
         .then(|| format!("it changes a test in `{}`", file.path))
 }
 
-/// What makes a check say nothing any more.
+/// Changes that disable a check or weaken a test.
 static WEAKENING: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"(?x)
         \#\[\s*ignore | \#!?\[\s*(?:allow|expect|cfg_attr)\s*\( | \bshould_panic\b
@@ -498,7 +503,7 @@ static ASSERTS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).expect("the pattern is fixed and tested")
 });
 
-/// Why the lines of a file make a check weaker rather than the work better.
+/// The reason if the added or removed lines make a check weaker instead of the work better.
 pub(crate) fn weakening(file: &Touched) -> Option<String> {
     let weaker = file.added.iter().find_map(|line| WEAKENING.find(line));
     if let Some(found) = weaker {
@@ -508,7 +513,7 @@ pub(crate) fn weakening(file: &Touched) -> Option<String> {
             file.path
         ));
     }
-    // Tests stand beside the code in many languages. `expect` is an assertion in tests alone.
+    // In many languages tests are beside the code. `expect` is an assertion only in tests.
     let is_test = is_test(&file.path);
     let asks = |line: &&String| ASSERTS.is_match(line) || is_test && line.contains("expect(");
     let asserts = |lines: &[String]| lines.iter().filter(asks).count();

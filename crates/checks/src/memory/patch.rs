@@ -1,19 +1,17 @@
-//! A patch, as far as one has to know it to judge it: which files it touches, what it adds, and what it takes away.
+//! A minimal parser for patches, to judge them: which files they touch, which lines they add and
+//! remove.
 
-/// What a patch does to a file.
+/// The change of a patch to one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Touched {
-    /// The path afterwards; before, if it is gone.
+    /// The new path; for a deleted file, the old one.
     pub(crate) path: String,
-    /// The path before, if that was another one.
+    /// The old path, if it differs.
     pub(crate) from: Option<String>,
-    /// Whether it is gone.
     pub(crate) deleted: bool,
-    /// Lines that came.
     pub(crate) added: Vec<String>,
-    /// Lines that went.
     pub(crate) removed: Vec<String>,
-    /// Lines around them that stay, and what git says of where they are.
+    /// Context lines, and the function names in hunk headers.
     pub(crate) around: Vec<String>,
 }
 
@@ -23,11 +21,12 @@ impl Touched {
     }
 }
 
-/// The files of a patch as `git diff` writes it. What is not understood is left out, so an empty answer means that it is
-/// no patch.
+/// The files of a patch in the format of `git diff`. Lines that are not understood are ignored, so
+/// an empty result means that the text is not a patch.
 pub(crate) fn touched(patch: &str) -> Vec<Touched> {
     let mut files: Vec<Touched> = Vec::new();
-    // How many lines the hunk still has: in it, a line that looks like a heading is text.
+    // The remaining lines of the current hunk. Within a hunk, a line that looks like a header is
+    // content.
     let (mut old_left, mut new_left) = (0_u64, 0_u64);
     for line in patch.lines() {
         if old_left + new_left > 0 {
@@ -59,7 +58,7 @@ pub(crate) fn touched(patch: &str) -> Vec<Touched> {
         } else if let Some(file) = files.last_mut() {
             follow_heading(file, line);
         } else if let Some(path) = line.strip_prefix("+++ ") {
-            // A plain diff has no other heading.
+            // A plain diff has no `diff --git` line.
             files.push(Touched { path: bare(path), ..Touched::default() });
         }
     }
@@ -86,7 +85,7 @@ fn follow_heading(file: &mut Touched, line: &str) {
     }
 }
 
-/// `a/src/x.rs b/src/x.rs`: the second half.
+/// The second path of `a/src/x.rs b/src/x.rs`.
 fn after_b(rest: &str) -> String {
     let half = rest.find(" b/").map_or(rest, |at| &rest[at + 1..]);
     bare(half)
@@ -98,14 +97,16 @@ fn bare(path: &str) -> String {
     path.to_owned()
 }
 
-/// `-1,3 +1,4 @@`: how many lines there are before and after.
+/// Parses the numbers of old and new lines in `-1,3 +1,4 @@`.
 fn spans(hunk: &str) -> Option<(u64, u64)> {
     let mut parts = hunk.split(' ');
-    let count = |part: &str, sign| -> Option<u64> {
-        let range = part.strip_prefix(sign)?;
-        range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok())
-    };
-    Some((count(parts.next()?, '-')?, count(parts.next()?, '+')?))
+    Some((line_count(parts.next()?, '-')?, line_count(parts.next()?, '+')?))
+}
+
+/// The number of lines of a range such as `-1,3`; 1 if the range has no number.
+fn line_count(range: &str, sign: char) -> Option<u64> {
+    let range = range.strip_prefix(sign)?;
+    range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok())
 }
 
 #[cfg(test)]

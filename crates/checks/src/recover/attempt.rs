@@ -1,4 +1,4 @@
-//! One attempt, step by step: back up, apply, look, verify, decide, and take back what did not help.
+//! A single attempt: back up, apply, inspect, verify, decide, and roll back if it did not help.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -9,17 +9,17 @@ use repertoire_journal::{FixOutcome, Remedy};
 
 use super::inspect::{self, Seen};
 use super::{
-    Action, Attempt, Backup, Found, RecoverError, RecoverEvent, RecoverRequest, Red, Strategy,
-    first_line, has_failed,
+    Action, Attempt, Backup, RecoverError, RecoverEvent, RecoverRequest, Red, Strategy, first_line,
+    has_failed,
 };
-use crate::declared::{Check, CheckResult, CheckStatus, Verdict, run_checks};
+use crate::declared::{Check, CheckStatus, Verdict, all_critical_passed, run_checks};
 use repertoire_git::repo::DiffOf;
 use crate::signature::new_ones;
 use crate::verify::brought;
 use crate::limits::RECOVER_SAID_BYTES_MAX;
 use repertoire_sandbox::program::{self, Program};
 
-/// How an attempt ended, and what the checks say now if its change is kept.
+/// Performs an attempt. Returns the new results of the checks if the change is kept.
 pub(super) async fn perform(
     request: &RecoverRequest<'_>,
     before: &Red,
@@ -132,15 +132,14 @@ async fn try_out(
     Ok(Judged { decision, changed, after })
 }
 
-/// What came of doing it.
 enum Applied {
     Done,
     Failed(String),
-    /// It is for other files than these. That says nothing against it.
+    /// The fix is for other files. This does not count against it.
     Unfit(String),
 }
 
-/// Does it, or says why it could not be done.
+/// Applies a fix.
 async fn apply(request: &RecoverRequest<'_>, action: &Action) -> Result<Applied, RecoverError> {
     match &action.fix.remedy {
         Remedy::Advice(_) => Ok(Applied::Unfit("advice is not applied".to_owned())),
@@ -160,7 +159,7 @@ async fn run(request: &RecoverRequest<'_>, action: &Action, words: &[String]) ->
     let [program, args @ ..] = words else {
         return Applied::Failed("there is no program in it".to_owned());
     };
-    // A linter has what it needs.
+    // A linter is already installed, so it needs no network.
     let may_reach = request.rules.network && action.strategy != Strategy::LinterFix;
     let program = Program {
         program: program.clone(),
@@ -185,24 +184,23 @@ async fn run(request: &RecoverRequest<'_>, action: &Action, words: &[String]) ->
         (Some(_), _) if request.cancel.is_cancelled() => Applied::Done,
         (Some(_), _) => Applied::Failed("it took too long".to_owned()),
         (None, Some(0)) => Applied::Done,
-        // A linter that has mended something and not everything says so by its exit code.
+        // Linters exit with 1 if they could fix some but not all findings.
         (None, Some(1)) if action.strategy == Strategy::LinterFix => Applied::Done,
         (None, Some(code)) => Applied::Failed(format!("exit code {code}: {}", first_line(last))),
         (None, None) => Applied::Failed("it was ended by a signal".to_owned()),
     }
 }
 
-/// What the checks said when they were run again.
+/// The result of running the checks again.
 pub(super) enum Looked {
-    /// They have spoken.
     At(Red),
-    /// One that complains of the failure took too long, and did not before.
+    /// A check that reports the failure timed out, which it did not before.
     Hangs(String),
-    /// They were stopped, or another one took too long: that says nothing.
+    /// The run was cancelled, or another check timed out, so nothing is known.
     Cut,
 }
 
-/// Runs the checks again: those that were red first, and all of them if the failure is gone.
+/// Runs the checks again: the failed ones first, and all of them if the failure is gone.
 pub(super) async fn verify(
     request: &RecoverRequest<'_>,
     before: &Red,
@@ -242,7 +240,7 @@ pub(super) async fn verify(
     Ok(cut.unwrap_or_else(|| Looked::At(Red::of(verdict, request.analyse))))
 }
 
-/// What some checks say now, and the others said before.
+/// The new results of some checks, with the previous results of the others.
 fn together(before: &Verdict, now: Verdict) -> Verdict {
     let mut results = before.results.clone();
     for result in now.results {
@@ -250,18 +248,18 @@ fn together(before: &Verdict, now: Verdict) -> Verdict {
             *old = result;
         }
     }
-    let is_fine = |result: &CheckResult| !result.critical || result.status == CheckStatus::Passed;
-    Verdict { green: results.iter().all(is_fine), results }
+    Verdict { green: all_critical_passed(&results), results }
 }
 
-/// The one place that runs checks.
+/// Runs checks and forwards their events.
 async fn check(request: &RecoverRequest<'_>, checks: &[Check]) -> Result<Verdict, RecoverError> {
     let on_event = |event| (request.on_event)(RecoverEvent::Check(event));
     let parallel = request.rules.parallel;
     Ok(run_checks(checks, request.workplace, request.cancel, &on_event, parallel).await?)
 }
 
-/// A check that was stopped, or took too long and did not before, says nothing; unless it is the one that a fix was for.
+/// The result if a check was cancelled or timed out for the first time. That proves nothing, unless
+/// the fix was for an error of this check.
 fn cut_short(
     verdict: &Verdict,
     before: &Red,
@@ -271,69 +269,69 @@ fn cut_short(
     if request.cancel.is_cancelled() {
         return Some(Looked::Cut);
     }
-    let was_slow = |name: &str| {
-        let mut results = before.verdict.results.iter();
-        results.any(|result| result.name == name && result.status == CheckStatus::TimedOut)
-    };
-    let is_slow =
-        |result: &&CheckResult| result.status == CheckStatus::TimedOut && !was_slow(&result.name);
-    let slow = verdict.results.iter().find(is_slow)?;
-    let is_its =
-        |found: &Found| Some(found.signature.as_str()) == target && found.check == slow.name;
-    Some(match before.found.iter().any(is_its) {
-        true => Looked::Hangs(slow.name.clone()),
-        false => Looked::Cut,
-    })
+    let slow = verdict.results.iter().find(|result| {
+        result.status == CheckStatus::TimedOut
+            && status_in(before, &result.name) != Some(&CheckStatus::TimedOut)
+    })?;
+    let reports_target = before
+        .found
+        .iter()
+        .any(|found| Some(found.signature.as_str()) == target && found.check == slow.name);
+    Some(if reports_target { Looked::Hangs(slow.name.clone()) } else { Looked::Cut })
 }
 
-/// What the checks say of a fix. A check that was not run before may show what was there already.
+/// Decides if a fix worked. Errors of a check that was not run before do not count as new, since
+/// they may have been there already.
 fn decide(before: &Red, after: &Red, target: &str) -> Decision {
-    let is_cut = |red: &Red| {
-        red.verdict.results.iter().any(|one| one.critical && has_failed(one) && one.is_cut())
-    };
-    if is_cut(after) || is_cut(before) && !after.verdict.green {
+    if has_cut_output(after) || has_cut_output(before) && !after.verdict.green {
         let why = "some of what the checks said is missing, so nobody knows what is gone";
         return Decision::Unknown(why.to_owned());
     }
     if before.is_still_there(after, target) {
         return Decision::Failed("the failure is still there".to_owned());
     }
-    let status_before = |name: &str| {
-        let result = before.verdict.results.iter().find(|result| result.name == name);
-        result.map(|result| &result.status)
-    };
-    let was_run = |name: &str| !matches!(status_before(name), None | Some(CheckStatus::Skipped(_)));
     let new = new_ones(&before.fingerprints(), &after.fingerprints());
+    let was_run =
+        |name: &str| !matches!(status_in(before, name), None | Some(CheckStatus::Skipped(_)));
     if let Some(new) = new.iter().find(|new| was_run(&new.check)) {
-        let is_it = |found: &&Found| {
-            let (sign, error) = (new.signature.to_string(), &found.error);
-            (&found.check, &found.signature, &error.test, &error.file)
-                == (&new.check, &sign, &new.test, &new.file)
-        };
-        let found = after.found.iter().find(is_it);
+        let signature = new.signature.to_string();
+        let found = after.found.iter().find(|found| {
+            (&found.check, &found.signature, &found.error.test, &found.error.file)
+                == (&new.check, &signature, &new.test, &new.file)
+        });
         let message = found.map(|found| first_line(&found.error.message)).unwrap_or_default();
         return Decision::Failed(format!("something new came, in `{}`: {message}", new.check));
     }
     let broken = after.verdict.results.iter().find(|result| {
         result.critical
             && has_failed(result)
-            && status_before(&result.name) == Some(&CheckStatus::Passed)
+            && status_in(before, &result.name) == Some(&CheckStatus::Passed)
     });
     if let Some(result) = broken {
         return Decision::Failed(format!("the check `{}` passed before", result.name));
     }
     let skipped = after.verdict.results.iter().find(|result| {
         matches!(result.status, CheckStatus::Skipped(_))
-            && status_before(&result.name) == Some(&CheckStatus::Passed)
+            && status_in(before, &result.name) == Some(&CheckStatus::Passed)
     });
     if let Some(result) = skipped {
         return Decision::Failed(format!("the check `{}` was not run any more", result.name));
     }
-    // What makes the failure go away by asking for less has not mended it.
+    // A change that makes the checks pass by weakening them is not a fix.
     match brought(&before.verdict.results, &after.verdict.results).first() {
         Some(odd) => {
             Decision::Failed(format!("the checks are green for an odd reason: {}", odd.message))
         }
         None => Decision::Worked,
     }
+}
+
+fn status_in<'a>(red: &'a Red, check: &str) -> Option<&'a CheckStatus> {
+    let result = red.verdict.results.iter().find(|result| result.name == check);
+    result.map(|result| &result.status)
+}
+
+/// Returns true if the output of a failed critical check is incomplete.
+fn has_cut_output(red: &Red) -> bool {
+    red.verdict.results.iter().any(|one| one.critical && has_failed(one) && one.is_cut())
 }

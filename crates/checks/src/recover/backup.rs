@@ -1,14 +1,15 @@
-//! The files as they are, so that they can be so again.
+//! Backups of the files, to roll back a failed attempt.
 
 use std::collections::BTreeSet;
 
 use super::RecoverError;
 use repertoire_git::repo::{Git, GitError, Oid, TreeId};
 
-/// A state that can be restored: commit, branch and files, untracked ones included and ignored ones not.
+/// A state that can be restored: commit, branch and files, including untracked and excluding
+/// ignored ones.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// A commit with all files. No branch leads to it.
+    /// A commit with all files, which is on no branch.
     pub commit: Oid,
     tree: TreeId,
     head: Oid,
@@ -17,7 +18,7 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Takes one. Nothing is changed by it.
+    /// Takes a backup. Changes neither files nor branches.
     pub async fn take(git: &Git) -> Result<Self, GitError> {
         let (head, branch) = (git.head().await?, git.branch().await?);
         let (tree, ignored) = (git.tree_of_work().await?, git.ignored().await?);
@@ -25,8 +26,8 @@ impl Backup {
         Ok(Backup { commit, tree, head, branch, ignored })
     }
 
-    /// The one that a worker took and could not come back to. What is ignored was not touched by taking it, and nobody knows
-    /// any more what was there then; so what is there now stays.
+    /// Loads the backup of a worker that died. The list of files that were ignored then is lost, so
+    /// all files that are ignored now are kept.
     pub async fn found(git: &Git, commit: Oid) -> Result<Self, GitError> {
         let tree = git.tree_of(&commit).await?;
         let head = git.resolve(&format!("{commit}^")).await?;
@@ -34,28 +35,27 @@ impl Backup {
         Ok(Backup { commit, tree, head, branch, ignored })
     }
 
-    /// The files.
     pub(super) fn tree(&self) -> &TreeId {
         &self.tree
     }
 
-    /// Whether what is checked out is the same commit of the same branch. Files may differ.
+    /// Returns true if commit and branch are those of the backup. Files may differ.
     pub(super) async fn is_checked_out(&self, git: &Git) -> Result<bool, RecoverError> {
         Ok(git.head().await? == self.head && git.branch().await? == self.branch)
     }
 
-    /// Whether both are the same state of the same branch.
+    /// Returns true if both backups have the same state of the same branch.
     pub fn is_same(&self, other: &Backup) -> bool {
         (&self.tree, &self.head, &self.branch) == (&other.tree, &other.head, &other.branch)
     }
 
-    /// Restores the state, and makes sure that it is the same.
+    /// Restores the state and verifies the result.
     pub async fn restore(&self, git: &Git) -> Result<(), RecoverError> {
         let restored = self.try_restore(git).await;
         match restored {
             Ok(()) => Ok(()),
             Err(why) => {
-                // Somebody will need it.
+                // Keep the backup for a person, since garbage collection would delete it.
                 let name = format!("backup/{}", self.commit.short());
                 let kept = git.keep_commit(&name, &self.commit).await;
                 let why = match kept {
@@ -76,9 +76,10 @@ impl Backup {
             git.reset_branch(&self.head).await.map_err(said)?;
         }
         git.restore_files(&self.tree, &self.ignored).await.map_err(said)?;
-        match git.tree_of_work().await.map_err(said)? == self.tree {
-            true => Ok(()),
-            false => Err("the files differ from the backup".to_owned()),
+        if git.tree_of_work().await.map_err(said)? == self.tree {
+            Ok(())
+        } else {
+            Err("the files differ from the backup".to_owned())
         }
     }
 }

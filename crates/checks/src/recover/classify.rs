@@ -1,4 +1,4 @@
-//! What kind of failure it is, and so which way leads out of it.
+//! Classification of failures by how they can be resolved.
 
 use std::sync::LazyLock;
 
@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize};
 use super::Found;
 use crate::error::{Category, ParsedError, Severity};
 
-/// The kinds of failures, by what can be done about them.
+/// The classes of failures, by how they can be resolved.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// It may pass by itself: nothing is changed.
+    /// May pass by itself: nothing is changed.
     Transient,
-    /// A deterministic command mends it.
+    /// A deterministic command fixes it.
     Mechanical,
     /// The memory has a fix that may be applied.
     Known,
-    /// Somebody has to think.
+    /// Needs an agent or a person to work on it.
     Substantive,
-    /// It cannot be recovered: a person is asked.
+    /// Cannot be recovered automatically: needs a person.
     Permanent,
 }
 
 impl Class {
-    /// The word for it.
+    /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
             Class::Transient => "transient",
@@ -62,8 +62,8 @@ static PERMANENT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).expect("the pattern is fixed and tested")
 });
 
-/// What whoever does the work can mend, although it sounds as if nobody could: a script of the project that may not be run,
-/// and a name that nobody has.
+/// Errors that the agent can fix although they match [`PERMANENT`] or [`TRANSIENT`]: a script of
+/// the project that is not executable, and a package that does not exist.
 static OURS: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"(?xi)
         ^\S*\b(?:ba|da|k|z)?sh:\ (?:(?:line\ )?\d+:\ )?(?:[^/\s:][^:]*|\./[^:]*):\ permission\ denied$
@@ -71,21 +71,22 @@ static OURS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).expect("the pattern is fixed and tested")
 });
 
-/// What kind of failure an error is, as far as the error alone says it. `output` is what the check said in all: limits are
-/// often named elsewhere than in the error.
+/// Classifies an error by its own text. `output` is the whole output of the check, since rate
+/// limits are often mentioned elsewhere than in the error.
 pub fn classify(error: &ParsedError, output: &str) -> Class {
     use Category::{Dependency, Environment, Format, Git, Lint, Network, TestTimeout, Unknown};
-    // That a secret was printed says nothing of what failed.
+    // A printed secret is not the reason for the failure.
     if error.severity == Severity::Critical {
         return Class::Substantive;
     }
     match error.category {
         Format | Lint => Class::Mechanical,
-        // What code says of a status is no status of ours.
+        // Only in these categories is a status code a real one, and not part of the tested code.
         Network | Environment | Git | Dependency | Unknown => {
             outside(error, output).unwrap_or(match error.category {
                 Network => Class::Transient,
-                // A file, a variable or a script that is not there is a mistake in the work more often than in the machine.
+                // A missing file, variable or script is more often a mistake in the work than in
+                // the machine.
                 Environment => Class::Substantive,
                 Dependency => Class::Mechanical,
                 _ => Class::Substantive,
@@ -96,7 +97,7 @@ pub fn classify(error: &ParsedError, output: &str) -> Class {
     }
 }
 
-/// When both are said, what is refused stays refused.
+/// Permanent takes precedence over transient if both match.
 fn outside(error: &ParsedError, output: &str) -> Option<Class> {
     if OURS.is_match(&error.message) {
         return Some(Class::Substantive);
@@ -112,8 +113,8 @@ fn outside(error: &ParsedError, output: &str) -> Option<Class> {
         .then_some(Class::Transient)
 }
 
-/// The failure that only a person can help with: the first one, if that is so of all of them. As long as there is another,
-/// there is something to do. That a secret was printed is not why anything failed, and decides nothing.
+/// The first failure, if all failures are permanent. Otherwise there is still something to fix. A
+/// printed secret is not the reason for a failure, and is ignored.
 pub(super) fn only_for_a_person(found: &[Found]) -> Option<&Found> {
     let mut failures = found.iter().filter(|found| found.error.severity != Severity::Critical);
     let first = failures.next()?;
@@ -178,7 +179,7 @@ mod tests {
         assert_eq!(classify(&error, "HTTP 403: rate limit"), Class::Substantive);
     }
 
-    /// What is made of the output of a check, from the analyser to the decision.
+    /// Classifies the output of a check, from the analyser to the decision.
     #[track_caller]
     fn waits_for_a_person(output: &str, expected: bool) {
         let errors = crate::analyse::analyse(output, Some(1), &|_| None).errors;
@@ -212,7 +213,7 @@ mod tests {
             &format!("{refused}mkdir: cannot create directory /x: Permission denied"),
             true,
         );
-        // A secret beside it does not make it anybody else's.
+        // A printed secret does not change the class.
         let secret = format!("token ghp_{}\n", "a1B2".repeat(9));
         waits_for_a_person(&format!("{secret}{refused}"), true);
         waits_for_a_person(&secret, false);

@@ -1,4 +1,4 @@
-//! What is in the folder, as far as a strategy has to know it.
+//! Facts about the project's folder that strategies need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use camino::Utf8Path;
 use super::{RecoverError, RecoverRequest};
 use repertoire_git::repo::{DiffOf, Git, GitError, Oid};
 
-/// What is in the folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Files of the present change that are there.
+    /// The existing files of the present change.
     pub changed: BTreeSet<String>,
-    /// Manifests and requirements at the root, with their text as it was before anybody of this run came.
+    /// The manifests at the root, with their text before this run.
     pub manifests: BTreeMap<String, String>,
-    /// Lock files at the root that are as they were then, with their text. What an agent has added to one may be a trap.
+    /// The lock files at the root that are unchanged since before this run, with their text. An
+    /// agent may have added a malicious entry to a changed one.
     pub locks: BTreeMap<String, String>,
 }
 
@@ -33,35 +33,37 @@ const LOCKS: &[&str] = &[
 const MANIFEST_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 impl Facts {
-    /// Looks at the folder, and at what was declared before. What cannot be read is as good as not there.
+    /// Reads the folder and the declared dependencies. Files that cannot be read count as missing.
     pub(super) async fn of(request: &RecoverRequest<'_>) -> Result<Self, RecoverError> {
         let (git, dir) = (request.git, &request.workplace.dir);
         let change = git.diff(&DiffOf::Work { from: request.base.clone() }, 0).await?;
-        let is_file = |name: &String| dir.join(name).is_file() && !dir.join(name).is_symlink();
         let is_same = |name: &str, text: &String| {
             let path = Utf8Path::new(name);
             let now = repertoire_text::fs::read_text_beneath(dir, path, MANIFEST_BYTES_MAX);
             now.is_ok_and(|now| now == *text)
         };
+        let changed = change.files.into_iter().map(|file| file.path);
         let mut locks = declared(git, request.declared, LOCKS).await?;
         locks.retain(|name, text| is_same(name, text));
         Ok(Facts {
-            changed: change.files.into_iter().map(|file| file.path).filter(is_file).collect(),
+            changed: changed
+                .filter(|name| dir.join(name).is_file() && !dir.join(name).is_symlink())
+                .collect(),
             manifests: declared(git, request.declared, MANIFESTS).await?,
             locks,
         })
     }
 
-    /// Changed files with one of these endings.
+    /// The changed files with one of these extensions.
     pub(super) fn changed_with(&self, endings: &[&str]) -> Vec<String> {
-        let fits = |path: &&String| {
+        let files = self.changed.iter().filter(|path| {
             Utf8Path::new(path).extension().is_some_and(|ending| endings.contains(&ending))
-        };
-        self.changed.iter().filter(fits).cloned().collect()
+        });
+        files.cloned().collect()
     }
 }
 
-/// The files of these names in a commit, with their text.
+/// The files with these names in a commit, with their text.
 async fn declared(
     git: &Git,
     commit: &Oid,

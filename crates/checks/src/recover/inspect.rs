@@ -1,4 +1,4 @@
-//! Looks at what an attempt has changed, before anybody believes the checks.
+//! Inspection of an attempt's change, before the checks are trusted.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ use super::{Action, RecoverError, Strategy};
 use repertoire_git::repo::TreeId;
 use repertoire_journal::Remedy;
 
-/// What an attempt has changed.
+/// The change made by an attempt.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) diff: Diff,
-    /// Files that are gone.
+    /// Deleted and renamed files.
     pub(super) gone: BTreeSet<String>,
 }
 
 impl Seen {
-    /// Everything that differs between the backup and what is there now.
+    /// The difference between the backup and the current files.
     pub(super) async fn of(git: &Git, before: &TreeId, now: &TreeId) -> Result<Self, RecoverError> {
         let of = DiffOf::Commits { from: before.0.clone(), to: now.0.clone() };
         let diff = git.diff(&of, RECOVER_DIFF_BYTES_MAX).await?;
@@ -41,7 +41,8 @@ impl Seen {
     }
 }
 
-/// Why a change is taken back at once. `changed` are the files of the present change.
+/// The reason to roll back a change without running the checks. `changed` lists the files of the
+/// present change.
 pub(super) fn refuse(
     seen: &Seen,
     action: &Action,
@@ -55,7 +56,7 @@ pub(super) fn refuse(
     if let Some(path) = seen.gone.iter().find(|path| is_test(path)) {
         return Some(format!("the test `{path}` is gone"));
     }
-    // Names come from git itself here, and not from a text that somebody wrote.
+    // These names come from git, not from the text of a patch, which could be forged.
     let unusual = seen.diff.files.iter().find_map(|file| {
         let lines = file.insertions.unwrap_or(u64::MAX).saturating_add(file.deletions.unwrap_or(0));
         let placed = Touched {
@@ -85,7 +86,7 @@ fn outside(seen: &Seen, allowed: &BTreeSet<String>) -> Option<String> {
         .or_else(|| seen.gone.iter().next().map(|path| format!("`{path}` is gone")))
 }
 
-/// A patch says which files it changes, and a learned fix changes no test.
+/// Refuses changes to tests, and changes to files that the patch does not name.
 fn unannounced(seen: &Seen, action: &Action) -> Option<String> {
     if let Some(file) = seen.diff.files.iter().find(|file| is_test(&file.path)) {
         return Some(format!("it changed the test `{}`", file.path));
@@ -99,10 +100,11 @@ fn unannounced(seen: &Seen, action: &Action) -> Option<String> {
     strange.map(|file| format!("it changed `{}`, which it did not announce", file.path))
 }
 
-/// A file that a check runs is what is checked.
+/// Refuses changes to a script that a check runs, since that script is part of the check.
 fn names_check(path: &str, checks: &[Check]) -> Option<String> {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_');
-    // Sources are arguments of many checks, as the only file of a small project for instance; scripts are what they run.
+    // Only scripts: source files are arguments of many checks, such as the only file of a small
+    // project.
     let is_script =
         [".sh", ".bash", ".mk", ".ps1", ".bat"].iter().any(|ending| path.ends_with(ending))
             || !path.rsplit('/').next().unwrap_or(path).contains('.');

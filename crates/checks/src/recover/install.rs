@@ -1,5 +1,6 @@
-//! Installs a dependency that the manifest named and the lock file pinned before anybody of this run came. It never adds one: a
-//! mistyped name may be a trap, and so may be what an agent has just declared. No script of a package is run.
+//! The strategy that installs dependencies which the manifest declared and the lock file pinned
+//! before this run. It never adds a dependency: a mistyped name may belong to a malicious package,
+//! and so may one that an agent has just declared. Install scripts are not run.
 
 use std::sync::LazyLock;
 
@@ -19,14 +20,14 @@ static MISSING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).expect("the pattern is fixed and tested")
 });
 
-/// The installation from the lock file, if the manifest names what is missing.
+/// The command that installs from the lock file, if the manifest declares the missing package.
 pub(super) fn choose(found: &Found, facts: &Facts) -> Option<Fix> {
     if !matches!(found.error.category, Category::Dependency | Category::TypeMissing) {
         return None;
     }
     let name = MISSING.captures(&found.error.message)?.name("name")?.as_str();
     let has = |lock: &str| facts.locks.contains_key(lock);
-    // Without digests a list of requirements pins nothing.
+    // A requirements file without hashes pins nothing.
     let is_pinned = |lock: &str| facts.locks.get(lock).is_some_and(|text| has_digests(text));
     let names = |manifest: &str, name: &str| {
         facts.manifests.get(manifest).is_some_and(|text| is_named(manifest, text, name))
@@ -71,7 +72,8 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<Fix> {
     Some(fix)
 }
 
-/// Whether every requirement is exact and has a digest. Options that bring in other files or places are nothing to rely on.
+/// Returns true if every requirement is exact and has a hash. Options that include other files or
+/// indexes are not accepted.
 fn has_digests(text: &str) -> bool {
     let joined = text.replace("\\\n", " ");
     let mut lines =
@@ -81,18 +83,19 @@ fn has_digests(text: &str) -> bool {
             .all(|line| !line.starts_with('-') && line.contains("==") && line.contains("--hash="))
 }
 
-/// `@scope/name/part` is in the package `@scope/name`, `name/part` in `name`.
+/// The npm package of a module: `@scope/name` of `@scope/name/part`, `name` of `name/part`.
 fn npm_package(name: &str) -> String {
     let parts = if name.starts_with('@') { 2 } else { 1 };
     name.split('/').take(parts).collect::<Vec<_>>().join("/")
 }
 
-/// The package of a module, as far as its name says it.
+/// The top-level package of a Python module.
 fn python(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// Whether the manifest names the package: as a whole word, whatever dashes it is written with.
+/// Returns true if the manifest names the package as a whole word. Dashes and underscores are
+/// equivalent.
 fn is_named(manifest: &str, text: &str, name: &str) -> bool {
     if name.starts_with('.') || name.is_empty() {
         return false;
@@ -108,7 +111,7 @@ fn is_named(manifest: &str, text: &str, name: &str) -> bool {
     let (text, name) = (plain(text), plain(name));
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '/' | '.');
     text.lines().filter(|line| !line.trim_start().starts_with('#')).any(|line| match manifest {
-        // A module is named by the start of a package's path.
+        // A go.mod names modules, which are prefixes of package paths.
         "go.mod" => line.split_whitespace().any(|word| {
             word.contains('.') && (name == word || name.starts_with(&format!("{word}/")))
         }),

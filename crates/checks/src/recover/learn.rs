@@ -1,4 +1,4 @@
-//! What an agent's change teaches, once the checks are green.
+//! Learning fixes from an agent's change, once the checks pass.
 
 use std::collections::BTreeSet;
 
@@ -10,24 +10,24 @@ use crate::memory::patch::touched;
 use crate::memory::refuse_to_remember;
 use crate::limits::{LEARNT_FILES_MAX, LEARNT_LINES_MAX};
 
-/// What was learnt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learnt {
     /// The failure that is gone.
     pub signature: String,
-    /// The change that made it go.
+    /// The change that fixed it.
     pub fix: Fix,
 }
 
-/// What a change has taught: `before` are the signatures of what the red checks found, `after` those of what is left, `diff`
-/// is the change as `git diff` writes it.
+/// Learns a fix from a change. `before` and `after` are the signatures of the errors before and
+/// after it, `diff` is the change in the format of `git diff`.
 ///
-/// Something is learnt only if one failure is gone and none is new, and if the change is small enough to be its remedy. A
-/// change that weakens what is checked, holds a secret or touches what configures checks and agents teaches nothing.
+/// Learns only if exactly one failure is gone and none is new, and if the change is small. Nothing
+/// is learnt from a change that weakens checks, contains a secret, or touches the configuration of
+/// checks or agents.
 ///
 /// # Errors
 ///
-/// Why nothing was learnt.
+/// The reason why nothing was learnt.
 pub fn learn(
     before: &BTreeSet<String>,
     after: &BTreeSet<String>,
@@ -52,7 +52,7 @@ pub fn learn(
     if lines == 0 {
         return Err("no line has changed".to_owned());
     }
-    // git does not take a patch whose last line has no end.
+    // Git rejects a patch without a final line break.
     let diff = format!("{}\n", diff.trim_end_matches('\n'));
     if diff.len() > FIX_BYTES_MAX {
         return Err(format!("the change has {} bytes: more than is remembered", diff.len()));

@@ -1,4 +1,4 @@
-//! Waiting: for a limit that names its end, or a little longer each time. Nothing is changed by it.
+//! Wait times: from the message of a rate limit, or with exponential backoff.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -20,12 +20,12 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).expect("the pattern is fixed and tested")
 });
 
-/// Whether it speaks of a limit rather than of a fault.
+/// Returns true if a text is about a rate limit.
 pub fn is_limit(text: &str) -> bool {
     LIMIT.is_match(text)
 }
 
-/// How long a service wants to be left alone, as it says in its answer; a minute if it does not say.
+/// The wait time that a service asks for in its message; a minute if it names none.
 pub fn wait_for_limit(text: &str, now_ms: u64) -> Duration {
     NAMED.captures_iter(text).find_map(|found| named(&found, now_ms)).unwrap_or(RECOVER_WAIT_USUAL)
 }
@@ -62,24 +62,24 @@ fn until(at_ms: u64, now_ms: u64) -> Duration {
     Duration::from_millis(at_ms.saturating_sub(now_ms))
 }
 
-/// How often something is asked, and how long is waited between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// Attempts in all.
+    /// Maximum number of attempts.
     pub attempts: u32,
     /// The first wait.
     pub first: Duration,
-    /// The longest.
+    /// The maximum wait.
     pub longest: Duration,
 }
 
 impl Backoff {
-    /// For checks that may pass by themselves. Calls of models and of services have their own, where they are made.
+    /// For checks that may pass by themselves. Calls of models and services have their own backoff.
     pub const CHECKS: Backoff =
         Backoff { attempts: 3, first: Duration::from_secs(2), longest: Duration::from_secs(30) };
 
-    /// How long to wait after so many attempts, from 1; nothing if that was the last. It doubles each time, and up to half
-    /// of it is left to chance (`jitter` from 0 to 1), so that many workers do not come back together.
+    /// The wait after `attempts` attempts, counted from 1; `None` after the last one. Doubles each
+    /// time. `jitter` (0 to 1) shortens it by up to half, so that many workers do not retry at the
+    /// same moment.
     pub fn wait(&self, attempts: u32, jitter: f64) -> Option<Duration> {
         if attempts >= self.attempts {
             return None;

@@ -1,4 +1,5 @@
-//! Lets a formatter or a linter mend what it complains about, in the files of the present change.
+//! The strategy that lets a formatter or linter fix its own findings, in the files of the present
+//! change.
 
 use repertoire_journal::Fix;
 
@@ -11,8 +12,8 @@ const SCRIPT: &[&str] = &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", 
 const WEB: &[&str] =
     &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "json", "css", "graphql"];
 
-/// The tool's own correction, if it has one, and the files that it is for. They are no part of the fix: with other files it is
-/// the same one.
+/// The tool's own fix, if it has one, and the files to run it on. The files are not part of the
+/// fix, so that its record is the same for any files.
 pub(super) fn choose(found: &Found, facts: &Facts) -> Option<(Fix, Vec<String>)> {
     let is_format = match found.error.category {
         Category::Format => true,
@@ -36,7 +37,7 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<(Fix, Vec<String>)>
         ),
         Tool::Eslint => (&["npx", "--no-install", "eslint", "--fix", "--"], SCRIPT),
         Tool::Biome => (&["npx", "--no-install", "biome", "check", "--write"], WEB),
-        // What `go vet` complains of is no matter of format.
+        // Findings of `go vet` are not about formatting.
         Tool::Go if is_format => (&["gofmt", "-w"], &["go"]),
         _ if says("ruff") && is_format => (&["ruff", "format", "--"], &["py", "pyi"]),
         _ if says("ruff") => (&["ruff", "check", "--fix", "--"], &["py", "pyi"]),
@@ -49,10 +50,11 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<(Fix, Vec<String>)>
     };
     let fix = builtin(command.iter().map(|word| (*word).to_owned()).collect());
     if endings.is_empty() {
-        // It takes no files; what it does to others is taken back.
+        // The command takes no files. Changes to files outside the present change are rolled back
+        // later.
         return (!facts.changed_with(&["rs"]).is_empty()).then(|| (fix, Vec::new()));
     }
-    // A file that looks like an option is none of ours.
+    // Skip files whose names look like options.
     let files = facts.changed_with(endings).into_iter().filter(|file| !file.starts_with('-'));
     let files: Vec<String> = files.collect();
     let bytes: usize = files.iter().map(|file| file.len() + 1).sum();

@@ -1,4 +1,4 @@
-//! One recovery: what is tried, in which order, and when it ends.
+//! The course of a recovery: what is tried, in which order, and when it ends.
 
 use repertoire_journal::{FixOutcome, Payload, Remedy};
 
@@ -39,7 +39,7 @@ impl Session<'_> {
                     None => continue,
                 }
             }
-            // Waiting costs no attempt.
+            // Waits do not count as attempts.
             let made = self.attempts.iter().filter(|attempt| attempt.fix.is_some()).count();
             let total = u32::try_from(made).unwrap_or(u32::MAX);
             if total >= self.request.rules.attempts_total_max {
@@ -56,7 +56,7 @@ impl Session<'_> {
         }
     }
 
-    /// Something that may pass by itself, if waiting is allowed and still makes sense.
+    /// A failure that may pass by itself, if waiting is allowed and attempts are left.
     fn transient(&self) -> Option<Found> {
         let found = self.red.found.iter().find(|found| found.class == Class::Transient)?;
         let is_left = self.waits + 1 < Backoff::CHECKS.attempts;
@@ -69,7 +69,7 @@ impl Session<'_> {
         if is_limited { Strategy::WaitForLimit } else { Strategy::Backoff }
     }
 
-    /// Waits and looks again; the state it ends in, if it does.
+    /// Waits and runs the checks again. Returns the final state if the recovery ends here.
     async fn wait(&mut self, found: Found) -> Result<Option<State>, RecoverError> {
         self.waits += 1;
         let request = self.request;
@@ -131,7 +131,7 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// What is tried next: in the order of strategies, then of errors.
+    /// The next action: ordered by strategy, then by error.
     async fn next(&self) -> Result<Option<Action>, RecoverError> {
         let request = self.request;
         let errors: Vec<ParsedError> =
@@ -145,7 +145,8 @@ impl Session<'_> {
         Ok(choose(&open, &facts, &advice, request.rules, &self.tried))
     }
 
-    /// A patch that does not fit is for other files than these. It is held back, and nothing is held against it.
+    /// Withholds patches that do not apply. They were made for other files, so this does not count
+    /// against them.
     async fn fitting(&self, mut advice: Advice) -> Result<Advice, RecoverError> {
         for offer in std::mem::take(&mut advice.offers) {
             let fits = match &offer.fix.fix.remedy {
@@ -173,7 +174,7 @@ impl Session<'_> {
             .filter(|attempt| attempt.signature == signature && attempt.fix.is_some());
         let failed = mine.clone().filter(|attempt| attempt.outcome == FixOutcome::Failed).count();
         let all = u32::try_from(mine.count()).unwrap_or(u32::MAX);
-        // Two fixes without effect: the cause is probably another one.
+        // After two fixes without effect, the cause is probably a different one.
         all < self.request.rules.attempts_max && failed < RECOVER_WITHOUT_EFFECT_MAX as usize
     }
 
@@ -189,11 +190,12 @@ impl Session<'_> {
             ),
         });
         let (attempt, after) = attempt::perform(request, &self.red, &action).await?;
-        // The same thing twice teaches nothing; but what helped may help when the failure comes back.
+        // Trying the same fix twice is pointless, but one that worked may be needed again if the
+        // failure returns.
         if attempt.outcome != FixOutcome::Worked {
             self.tried.insert((action.signature.clone(), action.fix.id()));
         }
-        // Recorded only now, after the checks have spoken and the files are in order.
+        // Record it only now: the checks have run, and a failed attempt is rolled back.
         self.payloads.push(Payload::FixTried {
             scope: request.memory.scope().to_owned(),
             signature: action.signature,
@@ -215,7 +217,7 @@ impl Session<'_> {
         let now_ms = (request.clock)();
         let mut advice =
             request.memory.look_up(&errors, &request.workplace.dir, &tried, now_ms).await?;
-        // What was not applied although it might have been is a suggestion to whoever goes on.
+        // Fixes that were not applied become suggestions for the agent that continues.
         for offer in &mut advice.offers {
             offer.state = FixState::Suggested;
         }
@@ -223,14 +225,15 @@ impl Session<'_> {
     }
 }
 
-/// Why only a person can help, if that is so.
+/// The reason why only a person can help, if so.
 fn permanent(red: &Red) -> Option<String> {
     let found = super::classify::only_for_a_person(&red.found)?;
     Some(format!("`{}`: {}", found.check, super::first_line(&found.error.message)))
 }
 
-/// The ways to mend something, in this order. A fix that is only suggested comes last: it has a backup and the checks as any
-/// other has, and it is the only way in which it can come to be trusted.
+/// The strategies for fixes, in order. Fixes that are only suggested come last. Trying them is
+/// safe, since every attempt has a backup and is verified, and it is the only way for them to
+/// become trusted.
 const WAYS: &[(Strategy, FixState)] = &[
     (Strategy::InstallDependency, FixState::Automatic),
     (Strategy::LinterFix, FixState::Automatic),
@@ -238,7 +241,7 @@ const WAYS: &[(Strategy, FixState)] = &[
     (Strategy::LearnedFix, FixState::Suggested),
 ];
 
-/// What is tried next. Pure: the same facts give the same answer.
+/// Chooses the next action. Pure: the same facts give the same result.
 pub(crate) fn choose(
     open: &[&Found],
     facts: &Facts,
@@ -246,14 +249,11 @@ pub(crate) fn choose(
     rules: &RecoverRules,
     tried: &Tried,
 ) -> Option<Action> {
-    let is_held_back = |signature: &str, id: &str| {
-        advice.withheld.iter().any(|held| held.signature == signature && held.id == id)
-    };
     for (strategy, state) in WAYS.iter().filter(|(way, _)| rules.strategies.contains(way)) {
         for found in open {
             let none = Vec::new();
             let (chosen, class) = match strategy {
-                // An installation without the network would only fail.
+                // Installing without network would only fail.
                 Strategy::InstallDependency if !rules.network => (None, found.class),
                 Strategy::InstallDependency => {
                     (install::choose(found, facts).map(|fix| (fix, none)), Class::Mechanical)
@@ -266,11 +266,15 @@ pub(crate) fn choose(
             };
             let Some((fix, files)) = chosen else { continue };
             let (signature, id) = (found.signature.clone(), fix.id());
-            if is_held_back(&signature, &id) || tried.contains(&(signature.clone(), id)) {
+            if is_withheld(advice, &signature, &id) || tried.contains(&(signature.clone(), id)) {
                 continue;
             }
             return Some(Action { signature, class, strategy: *strategy, fix, files });
         }
     }
     None
+}
+
+fn is_withheld(advice: &Advice, signature: &str, id: &str) -> bool {
+    advice.withheld.iter().any(|held| held.signature == signature && held.id == id)
 }

@@ -1,4 +1,4 @@
-//! What is different between two verifications.
+//! Comparison of two verifications.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::signature::Signature;
-use super::{CheckOutcome, Verification};
+use super::{CheckOutcome, CheckReport, Verification};
 
-/// The errors of two verifications, by their signatures.
+/// The difference between the errors of two verifications, by signature.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// Those that were not there before.
+    /// Errors that are new.
     pub new: Vec<Signature>,
-    /// Those that are still there.
+    /// Errors that are still there.
     pub remaining: Vec<Signature>,
-    /// Those that are not there any more. One of a check that was not run to its end this time, or whose output
-    /// was cut, is not among them.
+    /// Errors that are gone. Does not include errors of a check that did not run to its end this
+    /// time, or whose output was cut.
     pub gone: Vec<Signature>,
 }
 
@@ -24,20 +24,23 @@ pub struct Comparison {
 pub fn compare(before: &Verification, after: &Verification) -> Comparison {
     let then: BTreeSet<Signature> = before.errors().map(|(_, _, signature)| signature).collect();
     let now: BTreeSet<Signature> = after.errors().map(|(_, _, signature)| signature).collect();
-    // A check that was skipped says nothing about its errors, and one whose output was cut may hide them.
-    let ran = |name: &str| {
-        let check = after.checks.iter().find(|check| check.name == name);
-        check.is_some_and(|check| match check.result {
-            CheckOutcome::Passed => true,
-            CheckOutcome::Failed => !check.analysis.truncated,
-            CheckOutcome::TimedOut | CheckOutcome::Skipped | CheckOutcome::CouldNotRun => false,
-        })
-    };
-    let looked_at = before.errors().filter(|(check, _, _)| ran(&check.name));
+    let looked_at = before.errors().filter(|(check, _, _)| {
+        let now = after.checks.iter().find(|now| now.name == check.name);
+        now.is_some_and(shows_all_errors)
+    });
     let looked_at: BTreeSet<Signature> = looked_at.map(|(_, _, signature)| signature).collect();
     Comparison {
         new: now.difference(&then).copied().collect(),
         remaining: now.intersection(&then).copied().collect(),
         gone: looked_at.difference(&now).copied().collect(),
+    }
+}
+
+/// A skipped check says nothing about its errors, and a cut output may hide them.
+fn shows_all_errors(check: &CheckReport) -> bool {
+    match check.result {
+        CheckOutcome::Passed => true,
+        CheckOutcome::Failed => !check.analysis.truncated,
+        CheckOutcome::TimedOut | CheckOutcome::Skipped | CheckOutcome::CouldNotRun => false,
     }
 }

@@ -1,4 +1,4 @@
-//! How many tests ran, where a test runner says so.
+//! Numbers of tests, parsed from the output of test runners.
 
 use std::sync::LazyLock;
 
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use repertoire_text::invisible::without_terminal_control as clean;
 
-/// How many tests there were.
+/// Numbers of tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestCounts {
-    /// Those that ran.
+    /// Tests that ran.
     pub run: u64,
-    /// Those of them that failed.
+    /// Tests that ran and failed.
     pub failed: u64,
-    /// Those that were left out.
+    /// Tests that were skipped.
     pub skipped: u64,
 }
 
-/// Adds up what test runners say at their end; `None` if none has spoken.
+/// Adds up the totals of all test runners in an output; `None` if there are none.
 pub fn counts(output: &str) -> Option<TestCounts> {
     let text = clean(output);
     let found: Vec<TestCounts> = text.lines().filter_map(line).collect();
@@ -37,7 +37,7 @@ pub fn counts(output: &str) -> Option<TestCounts> {
 static NONE: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(?:=+ )?no tests ran in |^No tests? (?:files )?found, exiting"));
 
-/// The last line of cargo's tests, pytest, Jest or Vitest.
+/// Parses the summary line of `cargo test`, pytest, Jest or Vitest.
 fn line(line: &str) -> Option<TestCounts> {
     static CARGO: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^test result: (?:ok|FAILED)\. (.*)$"));
@@ -51,7 +51,7 @@ fn line(line: &str) -> Option<TestCounts> {
     Some(words_of(words.get(1)?.as_str()))
 }
 
-/// `3 passed; 1 failed`, with any sign between.
+/// Parses `3 passed; 1 failed`, with any separator.
 fn words_of(text: &str) -> TestCounts {
     static COUNT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d+) ([a-z]+)"));
     let mut counts = TestCounts::default();
@@ -72,7 +72,7 @@ fn words_of(text: &str) -> TestCounts {
     counts
 }
 
-/// Go counts nothing: with `-v` each test has a line, and without it only failures have.
+/// Counts Go's tests. Go prints no totals; only with `-v` does each test have its own line.
 fn go(text: &str) -> Option<TestCounts> {
     if !text.lines().any(|line| line.starts_with("=== RUN ")) {
         return None;

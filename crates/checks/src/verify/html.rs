@@ -1,4 +1,5 @@
-//! A verification as a page of its own: nothing is loaded, nothing runs, and everything that a tool said is text.
+//! A verification as a self-contained HTML page. It loads nothing and runs no scripts, and all
+//! output of tools is escaped.
 
 use super::super::analyse::Group;
 use super::super::error::ParsedError;
@@ -9,7 +10,7 @@ use repertoire_text::html::{escape_visibly as esc, source_hash};
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// The page.
+/// Renders the page.
 pub fn html(verification: &Verification) -> String {
     let mut out = start(verification);
     out.push_str(&header(verification));
@@ -149,20 +150,22 @@ fn group<'a>(group: &Group, first: bool, errors: impl Iterator<Item = &'a Parsed
 }
 
 fn error(error: &ParsedError) -> String {
-    let part = |class: &str, text: &str| format!("<span class=\"{class}\">{}</span> ", esc(text));
     let mut out = String::from("<li>");
-    out.extend(error.place().map(|place| part("place", &place)));
-    out.extend(error.code.as_deref().map(|code| part("code", code)));
-    out.extend(error.test.as_deref().map(|test| part("test", test)));
+    out.extend(error.place().map(|place| span("place", &place)));
+    out.extend(error.code.as_deref().map(|code| span("code", code)));
+    out.extend(error.test.as_deref().map(|test| span("test", test)));
     out.push_str(&format!("<div class=\"message\">{}</div>", esc(&error.message)));
     if !error.context.is_empty() {
-        let lines = error.context.iter().map(|line| match line.starts_with('>') {
-            true => format!("<mark>{}</mark>", esc(line)),
-            false => esc(line),
+        let lines = error.context.iter().map(|line| {
+            if line.starts_with('>') { format!("<mark>{}</mark>", esc(line)) } else { esc(line) }
         });
         let lines: Vec<String> = lines.collect();
         out.push_str(&format!("<pre class=\"context\">{}</pre>", lines.join("\n")));
     }
     out.push_str("</li>\n");
     out
+}
+
+fn span(class: &str, text: &str) -> String {
+    format!("<span class=\"{class}\">{}</span> ", esc(text))
 }

@@ -1,4 +1,5 @@
-//! Passes that may be none. Only what the values say is told; nobody's intentions are guessed.
+//! Detection of suspicious passes (possible false positives). Reports only facts from the results,
+//! without guessing at intentions.
 
 use std::sync::LazyLock;
 
@@ -10,15 +11,15 @@ use super::{CheckOutcome, CheckReport, State, TestCounts, Verification, counts};
 use crate::declared::{CheckResult, CheckStatus};
 use crate::limits::TESTS_PERCENT_MIN;
 
-/// A pass that may be none.
+/// A suspicious pass (possible false positive).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Suspicion {
-    /// What it is.
+    /// The kind of suspicion.
     pub kind: SuspicionKind,
-    /// The check, if it is about one.
+    /// The check it is about, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
-    /// What was seen.
+    /// The observation, as a sentence.
     pub message: String,
 }
 
@@ -30,53 +31,54 @@ pub enum SuspicionKind {
     NoTests,
     /// Far fewer tests ran than before.
     FewerTests,
-    /// More tests are left out than before.
+    /// More tests were skipped than before.
     MoreSkipped,
-    /// Tests failed by the output, and the command ended well.
+    /// The output reports failed tests, but the command exited with 0.
     HiddenFailure,
-    /// The command ends well whatever happens.
+    /// The command exits with 0 whatever happens.
     SwallowedStatus,
-    /// A check of before is not declared any more, or its command is another one.
+    /// A check is no longer declared, or its command has changed.
     ChangedCheck,
-    /// What was verified changed while it was.
+    /// The files changed during the verification.
     ChangedState,
 }
 
-/// What is suspicious about checks that passed, compared with earlier results if there are some.
+/// Finds suspicious passes, compared with earlier results if there are any.
 pub fn suspicions(checks: &[CheckResult], before: Option<&[CheckResult]>) -> Vec<Suspicion> {
     let before = before.map(|before| before.iter().map(Seen::from).collect::<Vec<_>>());
     find(&checks.iter().map(Seen::from).collect::<Vec<_>>(), before.as_deref())
 }
 
-/// The suspicions that came with a change: what was odd about the checks before it is not the change's doing.
+/// Finds the suspicions that are new after a change. What was suspicious before was not caused by
+/// it.
 pub fn brought(before: &[CheckResult], after: &[CheckResult]) -> Vec<Suspicion> {
     let old = suspicions(before, None);
-    let was_there = |one: &Suspicion| {
-        let is_same = |old: &Suspicion| old.kind == one.kind && old.check == one.check;
-        old.iter().any(is_same)
-    };
-    // A command that cannot fail may have failed before, by a signal for instance.
-    let same_command = |one: &Suspicion| {
-        let command = |checks: &[CheckResult]| {
-            let check = checks.iter().find(|check| Some(&check.name) == one.check.as_ref());
-            check.map(|check| check.command.clone())
-        };
-        one.kind == SuspicionKind::SwallowedStatus && command(before) == command(after)
-    };
     let mut found = suspicions(after, Some(before));
-    found.retain(|one| !was_there(one) && !same_command(one));
+    found.retain(|one| {
+        let was_there = old.iter().any(|old| old.kind == one.kind && old.check == one.check);
+        // A command that cannot fail on its own may still have failed before, for instance by a
+        // signal.
+        let is_same_command = one.kind == SuspicionKind::SwallowedStatus
+            && command_of(before, one) == command_of(after, one);
+        !was_there && !is_same_command
+    });
     found
 }
 
-/// What is suspicious about the checks of a verification that passed.
+fn command_of<'a>(checks: &'a [CheckResult], suspicion: &Suspicion) -> Option<&'a str> {
+    let check = checks.iter().find(|check| Some(&check.name) == suspicion.check.as_ref());
+    check.map(|check| check.command.as_str())
+}
+
+/// Finds suspicious passes in the checks of a verification.
 pub(super) fn of_reports(checks: &[CheckReport], before: Option<&Verification>) -> Vec<Suspicion> {
     let before = before.map(|before| before.checks.iter().map(Seen::from).collect::<Vec<_>>());
     find(&checks.iter().map(Seen::from).collect::<Vec<_>>(), before.as_deref())
 }
 
-/// What was verified has to be what is there afterwards.
+/// A suspicion if files or commit changed during the verification.
 pub(super) fn changed(before: &State, after: &State) -> Option<Suspicion> {
-    // What was changed already may change further: only the tree shows it.
+    // Files that already had changes may change further, which only the tree shows.
     let same_files = match (&before.tree, &after.tree) {
         (Some(before), Some(after)) => before == after,
         _ => before.clean == after.clean,
@@ -90,7 +92,7 @@ pub(super) fn changed(before: &State, after: &State) -> Option<Suspicion> {
     Some(Suspicion { kind: SuspicionKind::ChangedState, check: None, message })
 }
 
-/// What is looked at of a check.
+/// The parts of a check's result that are examined.
 struct Seen<'a> {
     name: &'a str,
     command: &'a str,
@@ -151,7 +153,7 @@ fn of_one(check: &Seen<'_>, before: &[Seen<'_>]) -> Vec<Suspicion> {
     found
 }
 
-/// What is suspicious about how many tests ran now, and then.
+/// Compares the numbers of tests that ran now and before.
 fn of_tests(now: Option<TestCounts>, then: Option<TestCounts>) -> Vec<(SuspicionKind, String)> {
     let mut found = Vec::new();
     let Some(now) = now else {
@@ -181,21 +183,22 @@ fn of_tests(now: Option<TestCounts>, then: Option<TestCounts>) -> Vec<(Suspicion
     found
 }
 
-/// Critical checks of before that are not declared any more.
+/// Critical checks that are no longer declared.
 fn missing<'a>(
     checks: &'a [Seen<'a>],
     before: &'a [Seen<'a>],
 ) -> impl Iterator<Item = Suspicion> + 'a {
-    let is_there = |earlier: &Seen<'_>| checks.iter().any(|check| check.name == earlier.name);
-    let earlier = before.iter().filter(|earlier| earlier.critical);
-    earlier.filter(move |earlier| !is_there(earlier)).map(|earlier| Suspicion {
+    let gone = before.iter().filter(move |earlier| {
+        earlier.critical && !checks.iter().any(|check| check.name == earlier.name)
+    });
+    gone.map(|earlier| Suspicion {
         kind: SuspicionKind::ChangedCheck,
         check: Some(earlier.name.to_owned()),
         message: "it was declared before, and is not any more".to_owned(),
     })
 }
 
-/// Why a command ends well whatever happens, if it does.
+/// The reason why a command always exits with 0, if it does.
 fn swallows(command: &str) -> Option<String> {
     static ALWAYS: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -206,7 +209,7 @@ fn swallows(command: &str) -> Option<String> {
         LazyLock::new(|| pattern(r"[^|]\|\s*(tee|cat|head|tail|sort)\b[^|;&()]*$"));
     let command = command.trim();
     if let Some(found) = ALWAYS.find(command) {
-        // `a && true` ends as `a` does.
+        // `a && true` has the exit code of `a`.
         let text = found.as_str().trim();
         return (!text.starts_with("&&"))
             .then(|| format!("`{text}` makes the command end well whatever happens"));
@@ -290,7 +293,7 @@ mod tests {
             kinds(&red, &passed("1 failed, 7 passed in 0.1s")),
             [SuspicionKind::HiddenFailure]
         );
-        // One that is red is not suspicious: it says what it has to say.
+        // A failed check is not suspicious.
         assert_eq!(kinds(&red, &red), []);
     }
 

@@ -1,4 +1,5 @@
-//! A verification for people at a terminal: a line a check, failures by cause, and the verdict alone at the end.
+//! A verification as text for a terminal: a line per check, failures by cause, and the verdict as
+//! the last line.
 
 use repertoire_text::terminal::printable;
 
@@ -8,7 +9,7 @@ use super::{CheckOutcome, CheckReport, Verdict, Verification};
 use crate::limits::REPORT_ERRORS_SHOWN;
 use repertoire_text::styles::Styles;
 
-/// The report.
+/// Renders the report.
 pub fn text(verification: &Verification, styles: &Styles) -> String {
     let width = verification.checks.iter().map(|check| check.name.chars().count()).max();
     let mut out: String =
@@ -41,7 +42,7 @@ pub fn text(verification: &Verification, styles: &Styles) -> String {
     out
 }
 
-/// What some output says, for people.
+/// Renders an analysis on its own.
 pub fn analysis_text(analysis: &Analysis, styles: &Styles) -> String {
     format!("{}\n{}", counted(analysis), groups(analysis, styles))
 }
@@ -78,7 +79,7 @@ fn line(check: &CheckReport, width: usize, styles: &Styles) -> String {
     format!("{} {name}{about}\n", paint(colour, mark))
 }
 
-/// What there is to say about a check, besides how it ended.
+/// Details of a check beyond its result.
 pub(super) fn about(check: &CheckReport) -> Vec<String> {
     let mut about = Vec::new();
     if check.attempts > 0 {
@@ -117,7 +118,7 @@ pub(super) fn plural(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
-/// How much there is.
+/// The numbers of errors and groups.
 pub(super) fn counted(analysis: &Analysis) -> String {
     let errors = plural(analysis.errors.len(), "error");
     let groups = plural(analysis.groups.len(), "group");
@@ -153,7 +154,7 @@ fn groups(analysis: &Analysis, styles: &Styles) -> String {
     out
 }
 
-/// What a group is about.
+/// The heading of a group.
 pub(super) fn cause(group: &Group) -> String {
     match &group.cause {
         Some(cause) => format!("{}: {cause}", group.category),

@@ -1,4 +1,4 @@
-//! Gates, confidence and bounds: pillars, reviews, schedules and numbers.
+//! Checks gates, confidence steps and bounds: pillars, reviews, schedules and limits.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -58,12 +58,12 @@ fn pillars(gate: &Gate, step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
     }
 }
 
-/// What is worked out once for all gates.
+/// Facts about the workflow that are computed once for all gates.
 struct Known<'a> {
     owners: HashMap<&'a StepId, &'a StepId>,
-    /// The names that conditions use, for the steps that conditions decide.
+    /// For each step that is decided by conditions, the names those conditions use.
     decided: Vec<Option<BTreeSet<String>>>,
-    /// The names that the commands of checks use.
+    /// The names used by the command of each check.
     commands: HashMap<&'a String, BTreeSet<String>>,
 }
 
@@ -71,7 +71,7 @@ fn names_in(check: &Check) -> BTreeSet<String> {
     names_in_text(&check.told()).unwrap_or_default()
 }
 
-/// The first gate that each step reviews for: there is one at most.
+/// Maps each review step to the first gate that lists it; a step may review for one gate only.
 fn owners(workflow: &Workflow) -> HashMap<&StepId, &StepId> {
     let mut owners = HashMap::new();
     for (step, gate) in workflow.gates() {
@@ -135,7 +135,7 @@ fn reviews(
     }
 }
 
-/// What leads past a gate that was not passed.
+/// Reports paths that lead past a gate that was not passed.
 fn ways_round(
     workflow: &Workflow,
     graph: &Graph,
@@ -152,7 +152,7 @@ fn ways_round(
             format!("gate `{}` cannot have `on_error`: it would be a way round it", step.id);
         wrong(message, place.key("on_error"));
     }
-    // What ways there are is not said while an edge leads nowhere: that says it.
+    // While an edge has an unknown target, paths cannot be computed; that target has its own finding.
     if !graph.is_whole() {
         return;
     }
@@ -183,7 +183,7 @@ fn ways_round(
     }
     let mut own = BTreeSet::new();
     for (number, id) in gate.reviews.iter().enumerate() {
-        // One that another gate has is wrong already, and one that is there twice is told once.
+        // A review owned by another gate is already an error, and a review listed twice is reported once.
         if known.owners.get(id) != Some(&&step.id) || !own.insert(id) {
             continue;
         }
@@ -196,7 +196,7 @@ fn ways_round(
     }
 }
 
-/// What a run can come to without passing a gate: the step behind it, or the end.
+/// Returns the step behind a gate, or the end, if a run can reach it without passing the gate.
 fn past(
     workflow: &Workflow,
     graph: &Graph,
@@ -220,8 +220,8 @@ fn decided_by(step: &StepDef) -> Option<BTreeSet<String>> {
     Some(cases.when.iter().flat_map(names).collect())
 }
 
-/// The steps that lead on as they did before, wherever a run comes from: conditions decide them, over nothing that an agent
-/// says between there and a gate.
+/// Marks the steps whose route cannot change between `from` and the gate: conditions decide them, and those conditions
+/// use nothing that an agent reports on the way.
 fn fixed(
     workflow: &Workflow,
     graph: &Graph,

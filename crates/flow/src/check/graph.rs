@@ -1,7 +1,8 @@
-//! The graph: who leads where, what can be reached, and whether every loop has a bound.
+//! Checks the graph: targets, reachability, and that every loop has a bound.
 //!
-//! A bounded step (a gate, a confidence step, one with `loop`) is free to choose its way only as often as its bound says.
-//! So a run ends if the graph that is left when all bounds are used up has no cycle; that is what is checked.
+//! A bounded step (a gate, a confidence step, one with `loop`) may choose its edge only as often as its bound allows.
+//! A run therefore ends if the graph that remains once all bounds are used up has no cycle, and this is what is
+//! checked.
 
 use std::collections::HashMap;
 
@@ -14,12 +15,12 @@ use crate::workflow::{Decide, Outcome, StepDef, StepId, Target, Workflow};
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     edges: Vec<Vec<Edge>>,
-    /// Whether all edges lead to steps that there are.
+    /// True if every edge leads to an existing step.
     whole: bool,
 }
 
-/// An edge: the outcome, none for an error, and where it leads, none for the end. An outcome that only `default` takes has
-/// an edge of its own; an edge that no outcome takes is none.
+/// An edge. `outcome` is `None` for an error, `to` is `None` for the end. An outcome that only `default` matches has
+/// an edge of its own; edges that no outcome leads to are left out.
 #[derive(Clone, Debug)]
 pub(crate) struct Edge {
     outcome: Option<Outcome>,
@@ -43,7 +44,7 @@ impl Graph {
         self.whole
     }
 
-    /// Whether one step can be reached from another, or is the same.
+    /// Returns true if `to` can be reached from `from`, or is the same step.
     pub(crate) fn reaches(&self, from: usize, to: usize) -> bool {
         self.reachable(from)[to]
     }
@@ -62,8 +63,8 @@ impl Graph {
         seen
     }
 
-    /// The steps that can be reached from one, which is among them, without going through certain others. Those others are
-    /// reached, and not gone through.
+    /// Returns the steps reachable from `from` (which is included) without going through the steps that `without`
+    /// matches. Those steps are marked as reached themselves, but their edges are not followed.
     pub(super) fn reached_without(
         &self,
         from: usize,
@@ -79,7 +80,7 @@ impl Graph {
         seen
     }
 
-    /// Whether a step has an edge to the end.
+    /// Returns true if the step has an edge to the end.
     pub(super) fn ends(&self, at: usize) -> bool {
         self.edges[at].iter().any(|edge| edge.to.is_none())
     }
@@ -89,7 +90,7 @@ impl Graph {
         (0..seen.len()).any(|at| seen[at] && self.ends(at))
     }
 
-    /// What is left when every bound is used up.
+    /// The graph that remains when every bound is used up.
     fn exhausted(&self, workflow: &Workflow) -> Graph {
         let stays = |at: usize, edge: &Edge| match allowed_at_limit(&workflow.steps[at]) {
             Allowed::All => true,
@@ -106,14 +107,14 @@ impl Graph {
         Graph { edges: edges.collect(), whole: self.whole }
     }
 
-    /// The most steps that a run enters before it ends or waits for a person.
+    /// The maximum number of steps a run enters before it ends or waits for a person.
     ///
-    /// A loop or a confidence step takes a way back at most `max` - 1 times in a run, a gate at most its limit - 1 times
-    /// between two passes. Between such moves a run follows the graph that is left when all bounds are used up, which has
-    /// no cycle, so it enters each step once at most. The last gate in the order of that graph is not come back to after
-    /// it was passed unless a loop leads back, so its failures add up; each gate before it begins anew whenever a later
-    /// one fails, so its failures multiply. All that happens within the strongly connected parts of the graph, which a run
-    /// goes through one after another.
+    /// A loop or a confidence step takes a back edge at most `max` - 1 times in a run, a gate at most its limit - 1
+    /// times between two passes. Between such moves a run follows the graph that remains when all bounds are used up,
+    /// which has no cycle, so it enters each step at most once. Once passed, the last gate in the order of that graph
+    /// is not reached again unless a loop leads back, so its failures add up; every earlier gate starts over whenever
+    /// a later one fails, so its failures multiply. All this happens within the strongly connected components of the
+    /// graph, which a run goes through one after another.
     pub(super) fn turns_max(&self, workflow: &Workflow) -> u64 {
         let reach: Vec<Vec<bool>> = (0..self.edges.len()).map(|at| self.reachable(at)).collect();
         let mut counted = vec![false; self.edges.len()];
@@ -143,7 +144,7 @@ impl Graph {
         turns
     }
 
-    /// A cycle, as the indices of its steps, if there is one.
+    /// Returns the step indices of a cycle, if there is one.
     fn cycle(&self) -> Option<Vec<usize>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Mark {
@@ -176,7 +177,7 @@ impl Graph {
     }
 }
 
-/// Which edges within a loop a step can still take when its bound is used up.
+/// The edges within a loop that a step can still take when its bound is used up.
 enum Allowed {
     All,
     Only(Option<Outcome>),
@@ -211,7 +212,7 @@ fn edges_of(step: &StepDef, index: &HashMap<&StepId, usize>) -> Vec<Edge> {
 pub(super) fn check(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
     let known = out.len();
     targets(workflow, out);
-    // What cannot be reached because of a name that is wrong is not said as well.
+    // Don't also report steps that are unreachable only because of an unknown target.
     let all_known = out.len() == known;
     outcomes(workflow, out);
     if workflow.steps.is_empty() {
@@ -271,7 +272,7 @@ fn outcomes(workflow: &Workflow, out: &mut Vec<Finding>) {
     }
 }
 
-/// Whether an outcome has an edge of its own.
+/// Returns true if the outcome has an edge of its own.
 fn is_named(step: &StepDef, outcome: &Outcome) -> bool {
     *outcome != Outcome::Default && step.next.outcomes().contains(outcome)
 }

@@ -1,4 +1,4 @@
-//! Names: that they can be names, that none is given twice, and that what is referred to is there.
+//! Checks names: valid, not declared twice, and declared if referred to.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ fn declared(workflow: &Workflow, out: &mut Vec<Finding>) {
     }
 }
 
-/// Names of parameters stand in expressions, where `a-b` would be a difference, and other names are taken.
+/// Reports parameter names that don't work in expressions, where `a-b` is a subtraction and some names are reserved.
 fn in_expressions(given: &str, place: Place) -> Option<Finding> {
     if !is_name(given) {
         return None;
@@ -71,11 +71,11 @@ fn in_expressions(given: &str, place: Place) -> Option<Finding> {
     })
 }
 
-/// Among how many names the one that is meant is looked for.
+/// The maximum number of names compared to find a suggestion.
 const COMPARED_MAX: usize = 256;
 
-/// What is probably meant, to be put after a name that is not there. A file may have thousands that are wrong: it is not
-/// asked after so many findings that no more are told.
+/// Returns a suggestion to append to a message about an unknown name. A file may hold thousands of wrong names, so no
+/// suggestion is computed once `found` findings exceed the number that is reported.
 pub(super) fn meant<'a>(
     found: usize,
     given: &str,
@@ -85,14 +85,16 @@ pub(super) fn meant<'a>(
     nearest(given, names).map(|near| format!("; is `{near}` meant?")).unwrap_or_default()
 }
 
-/// Whether a text can be a name of a workflow's own.
+/// Returns true if the text can be used as a name in a workflow.
 pub(crate) fn is_name(text: &str) -> bool {
-    let plain =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
     text.starts_with(|first: char| first.is_ascii_lowercase())
         && text.len() <= ID_BYTES_MAX
-        && text.bytes().all(plain)
+        && text.bytes().all(is_name_byte)
         && text != "end"
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte)
 }
 
 fn name(given: &str, what: &str, place: Place, out: &mut Vec<Finding>) {
@@ -151,7 +153,7 @@ fn step_refers(workflow: &Workflow, step: &StepDef, place: &Place, out: &mut Vec
     outcomes(step, place, out);
 }
 
-/// The names of what there is.
+/// The declared names of a kind of thing, for suggestions.
 fn declared_as<'a>(workflow: &'a Workflow, what: &str) -> Vec<&'a str> {
     match what {
         "phase" => workflow.phases.keys().map(String::as_str).collect(),
@@ -167,7 +169,7 @@ fn declared_as<'a>(workflow: &'a Workflow, what: &str) -> Vec<&'a str> {
     }
 }
 
-/// `default` takes what no other edge takes: it is never how a step ends.
+/// Checks the names of outcomes. `default` matches whatever no other edge matches, so it cannot be an outcome itself.
 fn outcomes(step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
     let words = step.possible_outcomes();
     let mut seen = BTreeSet::new();

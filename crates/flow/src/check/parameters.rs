@@ -1,4 +1,4 @@
-//! Parameters: that defaults, choices and ranges fit together.
+//! Checks that the defaults, choices and ranges of parameters fit together.
 
 use super::{Finding, Place};
 use crate::codes;
@@ -17,7 +17,7 @@ pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
         }
         for (at, choice) in arg.choices.iter().enumerate() {
             let takes_words = !matches!(arg.kind, ArgType::Work | ArgType::Boolean);
-            // An entry of a list is a text.
+            // List entries are text.
             let fits = arg.kind == ArgType::List
                 || Arg { kind: arg.kind, ..Arg::default() }.parse(choice).is_ok();
             if !takes_words || !fits {

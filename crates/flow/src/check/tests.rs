@@ -197,7 +197,7 @@ fn every_step_is_reached() {
     check(&two("next: two"), &[]);
     check(&two("next: end, on_error: two"), &[]);
     check(&two("next: end"), &["RS705 3:11 no way leads to step `two`"]);
-    // An edge that no outcome takes is no way.
+    // An edge that no outcome takes is ignored.
     check(
         &two("next: { ok: end, fail: two }, outcomes: { ok: '' }"),
         &["RS709 2:66 step `one` never ends with `fail`", "RS705 3:11 no way leads to step `two`"],
@@ -284,7 +284,7 @@ fn every_loop_has_a_bound() {
         &looped("loop: { max: 2, at_limit: again }, next: { ok: end, again: one }"),
         &["RS710 2:49 the loop one → two → one has no bound"],
     );
-    // What `default` takes leads back as well as any other edge.
+    // A `default` edge counts as a way back like any other edge.
     check(
         &looped(
             "outcomes: { ok: '', again: '' }, loop: { max: 2, at_limit: again }, next: { ok: end, default: one }",
@@ -359,12 +359,12 @@ fn a_gate_is_fed_by_a_review_and_has_no_way_round() {
             "RS712 7:29 from `work`, where gate `gate` leads when it fails, `ship` is reached without passing it",
         ],
     );
-    // What a condition decides is nobody's to choose.
+    // An agent cannot influence what a condition decides.
     check(
         &skipping(", decide: { cases: { when: [{ if: 'state.iteration > 9', outcome: skip }] } }"),
         &[],
     );
-    // Unless it is over what somebody says on the way.
+    // Unless the condition uses a value that an agent reports on the way.
     let said =
         ", sets: [mode], decide: { cases: { when: [{ if: 'mode == \"x\"', outcome: skip }] } }";
     check(
@@ -392,7 +392,7 @@ fn a_gate_is_fed_by_a_review_and_has_no_way_round() {
             .replace("steps:", "entry: review\nsteps:"),
         &["RS712 7:42 from review `review`, `ship` is reached without passing gate `gate`"],
     );
-    // What a check runs is not said by the gate that asks for it.
+    // The command of a check must not use a value that is reported with its own gate.
     check(
         &with_gate(&format!("{PILLARS}, checks: [tests]"), GOOD)
             .replace(

@@ -1,4 +1,4 @@
-//! Texts and conditions: that they are templates, and use only what is declared.
+//! Checks that texts and conditions are valid templates and use only declared names.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -10,13 +10,13 @@ use crate::limits::INJECTED_BYTES_MAX;
 use crate::template::{TemplateError, names_in_expression, names_in_text};
 use crate::workflow::{ArgType, Block, Decide, Dispatch, StepDef, Workflow};
 
-/// What templates see of the state.
+/// The fields of `state` that templates can use.
 const STATE: [&str; 6] = ["run", "step", "iteration", "outputs", "answers", "error"];
 
-/// What helps where an output is not there.
+/// Help for a reference to an output that does not exist.
 const OUTPUTS: &str = "Give the step an `output`, which says what it hands over, or correct the name; an id with `-` is \
 written `state.outputs[\"a-b\"]`.";
-/// What helps where a parameter is not there.
+/// Help for a reference to an undeclared parameter.
 const PARAMETERS: &str = "Declare it under `parameters`, or correct the name.";
 
 pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
@@ -53,7 +53,7 @@ pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
     }
 }
 
-/// Whether `item` means something.
+/// Tells if `item` is defined in a text.
 #[derive(Clone, Copy, PartialEq)]
 enum Item {
     Known,
@@ -66,7 +66,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// A text that is injected often is long, however short it is itself.
+    /// Caps the injected bytes of a step: a short text that is injected often becomes long.
     fn injected(&mut self, step: &StepDef, place: &Place) {
         let texts = step.actions.iter().filter_map(|block| match block {
             Block::Resource(name) => self.workflow.resources.get(name)?.text.as_ref(),
@@ -187,7 +187,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Why there is no output of this step, if there is none.
+    /// Explains why this step has no output; `None` if it has one.
     fn no_output(&self, id: &str) -> Option<String> {
         match self.workflow.step(&id.into()) {
             Some(step) if step.output.is_some() => None,

@@ -1,4 +1,4 @@
-//! Work that is done at once: no two sub-agents may change the same file.
+//! Checks parallel dispatches: no two sub-agents that run at the same time may change the same file.
 
 use std::collections::BTreeSet;
 
@@ -30,12 +30,8 @@ fn check_dispatch(dispatch: &Dispatch, place: &Place, out: &mut Vec<Finding>) {
 }
 
 fn roster(parallel: &Parallel, place: &Place, out: &mut Vec<Finding>) {
-    let name = |at: usize, brief: &Brief| match brief.id.is_empty() {
-        true => (at + 1).to_string(),
-        false => brief.id.clone(),
-    };
     let names: Vec<String> =
-        parallel.agents.iter().enumerate().map(|(at, brief)| name(at, brief)).collect();
+        parallel.agents.iter().enumerate().map(|(at, brief)| brief_name(at, brief)).collect();
     let mut seen = BTreeSet::new();
     for name in names.iter().filter(|name| !seen.insert(*name)) {
         let message = format!("two sub-agents are called `{name}`");
@@ -55,4 +51,8 @@ fn roster(parallel: &Parallel, place: &Place, out: &mut Vec<Finding>) {
             format!("sub-agents `{first}` and `{second}` run at once and both change `{file}`");
         out.push(Finding::new(&codes::SHARED_FILE, message, place.clone()));
     }
+}
+
+fn brief_name(at: usize, brief: &Brief) -> String {
+    if brief.id.is_empty() { (at + 1).to_string() } else { brief.id.clone() }
 }

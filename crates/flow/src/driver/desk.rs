@@ -1,4 +1,4 @@
-//! Where workflows are started, reported about and decided, whoever asks: the command line, an agent over MCP, a page.
+//! The operations on workflow runs, shared by the command line, MCP and the web page.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,32 +21,29 @@ use super::{
 };
 use crate::limits::CHECK_TIMEOUT;
 
-/// Makes the place where programs of a run are executed, for the folder of the run.
+/// Creates the environment in which programs of a run are executed, for the folder of the run.
 pub type MakeWorkplace = Arc<dyn Fn(&Utf8Path) -> Workplace + Send + Sync>;
 
-/// What is needed to answer.
+/// The dependencies of the workflow operations.
 #[derive(Clone)]
 pub struct Desk {
-    /// Where runs are kept.
     pub runs: Runs,
-    /// The skills, which most of what is asked does not need.
+    /// Returns the skills. Most operations do not need them, so they are loaded on demand.
     pub catalog: Arc<dyn Fn() -> Arc<Catalog> + Send + Sync>,
     /// The folder that new runs belong to.
     pub folder: Utf8PathBuf,
-    /// Where programs of a run are executed.
     pub workplace: MakeWorkplace,
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     pub now_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
-/// What to start.
+/// The parameters of a run to start.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// The workflow, also `skill/name` for one that sub-agents go through.
+    /// The name of the workflow, or `skill/name` for one that sub-agents go through.
     pub workflow: String,
-    /// Values of its parameters.
     pub parameters: BTreeMap<String, String>,
-    /// A name for the run; one is made up otherwise.
+    /// The id of the run; generated if `None`.
     pub id: Option<String>,
     /// The run whose sub-agent starts this one.
     pub parent: Option<String>,
@@ -54,35 +51,32 @@ pub struct Start {
 
 /// A run that was started.
 pub struct Started {
-    /// Where it stands.
     pub standing: Standing,
-    /// Why commands that the workflow declares will not be run, if it has such: nobody has trusted its skill.
+    /// Set if the workflow declares commands that will not be run, because its skill is not
+    /// trusted.
     pub withheld: Option<Withheld>,
 }
 
-/// Commands that are not run before somebody trusts a skill.
+/// Commands that are not run until their skill is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
-    /// The skill.
     pub skill: String,
-    /// Whether it was trusted before it changed.
+    /// Tells a skill that was never trusted from one that has changed since.
     pub trust: Trust,
 }
 
-/// Where a run stands.
+/// The state of a run.
 pub enum Standing {
-    /// A workflow's.
     Workflow(Box<Run>),
-    /// A script's.
     Script(Box<ScriptRun>),
 }
 
 impl Standing {
-    /// The step that it is at, as an agent is told.
+    /// Renders the current step for an agent.
     ///
     /// # Errors
     ///
-    /// When a template of the step cannot be filled.
+    /// If a template of the step cannot be filled.
     pub fn view(&self) -> Result<StepView, ViewError> {
         match self {
             Standing::Workflow(run) => view(&run.workflow, &run.state, &Addressing::Run),
@@ -91,76 +85,65 @@ impl Standing {
     }
 }
 
-/// How a step ended.
+/// The result of a step, as an agent reports it.
 #[derive(Clone, Debug)]
 pub enum Said {
-    /// It was carried out.
+    /// The step was carried out.
     Done(Report),
-    /// It could not be carried out, and why.
+    /// The step could not be carried out, with the reason.
     Failed(String),
 }
 
-/// What a review has found.
+/// The results of a review to record.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The gate that it is for, where several are possible.
+    /// The gate of the review, if several are possible.
     pub gate: Option<StepId>,
-    /// Items.
     pub items: Vec<ItemRecord>,
-    /// Declared checks.
     pub checks: Vec<AskedCheck>,
 }
 
-/// A check that is to be recorded.
+/// A check to record.
 #[derive(Clone, Debug)]
 pub enum AskedCheck {
-    /// Its command is run.
+    /// Run the command of the check with this name.
     Run(String),
-    /// It has no command, and somebody has looked.
+    /// Record a result that was reported, for a check without a command.
     Claimed(CheckRecord),
 }
 
-/// Why something was not done.
+/// The reason an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DeskError {
-    /// The name leads to no workflow.
+    /// The name does not lead to a workflow.
     #[error(transparent)]
     Find(#[from] FindError),
     /// The workflow has errors.
     #[error("workflow `{}` cannot run", .0.name)]
     Broken(Box<Loaded>),
-    /// A name that no run can have.
+    /// The id is not valid for a run.
     #[error("`{0}` cannot be the name of a run")]
     BadId(String),
-    /// A script is told less than a workflow.
+    /// A script accepts only an outcome and arguments in a report.
     #[error("a script is told how a step ended, and what it takes along")]
     ScriptTakesLess,
-    /// A word that is no choice.
+    /// The word is not a valid choice.
     #[error("`{word}` is no choice{}", if *script { " for a script" } else { "" })]
     NoChoice {
-        /// The word.
         word: String,
-        /// Whether the run is a script's, which has fewer.
+        /// True if the run is of a script, which has fewer choices.
         script: bool,
     },
-    /// A script that has changed since the run was started, or is not trusted any more.
+    /// The script has changed since the run was started, or is no longer trusted.
     #[error(transparent)]
     NotTrustedNow(ProgramError),
-    /// A person has looked at a gate and does not accept it.
+    /// A person has reviewed a gate and does not accept it.
     #[error("a person has not accepted gate `{gate}`")]
-    NotAccepted {
-        /// The gate.
-        gate: StepId,
-        /// The run.
-        run: String,
-    },
-    /// The run.
+    NotAccepted { gate: StepId, run: String },
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The script.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// A check.
     #[error(transparent)]
     Program(#[from] ProgramError),
 }
@@ -176,7 +159,7 @@ impl Desk {
     ///
     /// # Errors
     ///
-    /// [`DeskError`]; nothing is kept then.
+    /// [`DeskError`]; no run is stored then.
     pub async fn start(
         &self,
         start: Start,
@@ -223,12 +206,13 @@ impl Desk {
         Ok(Started { standing: Standing::Workflow(Box::new(run)), withheld })
     }
 
-    /// Where a run stands; with a report, after it has gone on. `at` is the turn that the report is about, so that the same
-    /// report twice counts once; alone it says that the step is done.
+    /// Returns the state of a run, after applying the report if there is one. `at` is the turn of
+    /// the report, so that a repeated report counts once; without a report it means that the step
+    /// is done.
     ///
     /// # Errors
     ///
-    /// [`DeskError`]; the run is as it was then.
+    /// [`DeskError`]; the run is unchanged then.
     pub async fn step(
         &self,
         wanted: &str,
@@ -258,8 +242,9 @@ impl Desk {
         Ok(Standing::Workflow(Box::new(run)))
     }
 
-    /// Looks at the work before a gate is left. Checks that the engine knows are made now, whatever was recorded before. A
-    /// gate that would be passed by its items alone asks a person; the run that waits for the answer is returned.
+    /// Verifies the work before a gate is left. Built-in checks are run now, whatever was recorded
+    /// before. A gate that would pass by its items alone needs the acceptance of a person; then the
+    /// waiting run is returned.
     async fn prove(
         &self,
         wanted: &str,
@@ -316,8 +301,8 @@ impl Desk {
         Ok(Standing::Script(Box::new(run)))
     }
 
-    /// Records what a review has found. Checks that are asked for are run, one after the other; `told` hears their names and
-    /// commands before.
+    /// Records the results of a review. Requested checks are run one after the other; `told` is
+    /// called with the name and command of each before.
     ///
     /// # Errors
     ///
@@ -347,8 +332,9 @@ impl Desk {
         Ok(self.runs.report(wanted, &Input { at, action }, (self.now_ms)())?)
     }
 
-    /// Runs a check. Nothing is held meanwhile: others may record. The engine looks at the turn and the command again
-    /// afterwards: what was run before a repair says nothing about what comes after it.
+    /// Runs a check. No lock is held in the meantime, so others may record. The engine compares the
+    /// turn and the command again afterwards: the result of a check that ran before a repair must
+    /// not count after it.
     async fn run_check<F: FnMut(&str, &str)>(
         &self,
         mut run: Run,
@@ -362,7 +348,7 @@ impl Desk {
         if !run.head.trusted && !command.is_empty() && !is_built_in_check(&run, name) {
             return Err(ProgramError::NotTrusted { workflow: run.state.workflow.clone() }.into());
         }
-        // What could not be recorded is not run.
+        // Try to record a result first, so that no check is run whose result could not be recorded.
         let result = CheckResult {
             status: ItemStatus::Fail,
             proof: Proof::Run { command: command.clone(), exit_code: None },
@@ -383,11 +369,11 @@ impl Desk {
         Ok(record?)
     }
 
-    /// Goes on with what a person decides.
+    /// Continues a waiting run with the choice of a person.
     ///
     /// # Errors
     ///
-    /// [`DeskError`]; the run is as it was then.
+    /// [`DeskError`]; the run is unchanged then.
     pub async fn choose(
         &self,
         wanted: &str,
@@ -420,11 +406,11 @@ impl Desk {
         Ok(Standing::Script(Box::new(run)))
     }
 
-    /// Goes on with what a person answers, by the ids of the questions.
+    /// Continues a waiting run with the answers of a person, by the ids of the questions.
     ///
     /// # Errors
     ///
-    /// [`DeskError`]; the run is as it was then.
+    /// [`DeskError`]; the run is unchanged then.
     pub fn answer(
         &self,
         wanted: &str,
@@ -435,8 +421,9 @@ impl Desk {
         Ok(Standing::Workflow(Box::new(run)))
     }
 
-    /// Whether the skill is trusted now: what it was when the run was started says nothing about the files that a command
-    /// would run. Where it was not trusted then, its workflow has to be the one that the run was started with.
+    /// Returns true if the skill is trusted now. The trust at the start of the run does not cover
+    /// the files that a command would execute now. If the skill was not trusted then, its workflow
+    /// must be the one the run was started with.
     fn is_trusted_now(&self, run: &Run) -> bool {
         let catalog = (self.catalog)();
         let Ok((entry, loaded)) = find(&catalog, &run.state.workflow) else { return false };
@@ -445,18 +432,17 @@ impl Desk {
         entry.trust == Trust::Trusted && (run.head.trusted || is_same)
     }
 
-    /// A script is run as it is now, and not as it was when the run was started: one that has changed since, or is not
-    /// trusted any more, is asked about again.
+    /// Refuses to run a script that is no longer trusted. The current script is run and not the one
+    /// at the start of the run, so a changed script needs new consent.
     fn expect_trusted(&self, run: &ScriptRun) -> Result<(), DeskError> {
         let catalog = (self.catalog)();
         let entry = catalog.resolve(&run.workflow)?;
         let is_same = entry.skill.origin.dir() == run.skill_dir();
-        match is_same && entry.trust == Trust::Trusted {
-            true => Ok(()),
-            false => Err(DeskError::NotTrustedNow(ProgramError::NotTrusted {
-                workflow: run.workflow.clone(),
-            })),
+        if is_same && entry.trust == Trust::Trusted {
+            return Ok(());
         }
+        let workflow = run.workflow.clone();
+        Err(DeskError::NotTrustedNow(ProgramError::NotTrusted { workflow }))
     }
 
     /// Runs a script in the folder of its run.
@@ -474,7 +460,7 @@ impl Desk {
     }
 }
 
-/// What a script is told, if anything is.
+/// Converts a report for a script; `None` if nothing is reported.
 fn script_report(
     at: Option<u32>,
     said: Option<Said>,
@@ -493,7 +479,8 @@ fn script_report(
     Ok(reports.then_some((at, ScriptReport { outcome, set })))
 }
 
-/// A name that an agent can type and a person can tell apart: the workflow's, and eight random letters.
+/// Generates an id that is easy to type and to tell apart: the name of the workflow and eight
+/// random characters.
 fn new_id(workflow: &str) -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let stem: String = workflow
@@ -516,7 +503,7 @@ mod tests {
 
     fn can_be_sent<T: Send>(_: &T) {}
 
-    /// Servers answer on any thread; this compiles or it does not.
+    /// Checks at compile time that the futures are `Send`, since servers run them on any thread.
     #[test]
     fn what_is_asked_can_move_between_threads() {
         fn check(desk: &Desk, cancel: &CancellationToken) {

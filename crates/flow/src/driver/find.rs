@@ -1,4 +1,5 @@
-//! From a name to a workflow: a skill's, one of its sub-agents', or a script that prints its steps.
+//! Resolves a name to a workflow: of a skill, of one of its sub-agents, or a script that prints its
+//! steps.
 
 use crate::external::{Script, detect};
 use crate::file::{self, Loaded};
@@ -7,41 +8,33 @@ use repertoire_skill::limits::ResourceLimits;
 use repertoire_skill::resources;
 use repertoire_text::terminal::printable;
 
-/// Why a name leads to no workflow.
+/// The reason a name does not lead to a workflow.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// No skill of that name.
+    /// No skill has this name.
     #[error(transparent)]
     NoSkill(#[from] NotFound),
-    /// The skill is one that prints its steps itself.
+    /// The skill is a script that prints its steps itself.
     #[error("skill `{skill}` is a script, and has no {}", file::FILE)]
-    Script {
-        /// The skill.
-        skill: String,
-    },
+    Script { skill: String },
     /// The skill has no steps.
     #[error("skill `{skill}` is no workflow")]
-    NoWorkflow {
-        /// The skill.
-        skill: String,
-    },
-    /// The skill has others.
+    NoWorkflow { skill: String },
+    /// The skill has workflows, but none with this name.
     #[error("there is no workflow `{}`", printable(wanted))]
     NoSuchWorkflow {
-        /// What was asked for.
         wanted: String,
-        /// The skill.
         skill: String,
-        /// What it has.
+        /// The names of the workflows it has.
         has: Vec<String>,
     },
 }
 
-/// The skill that a workflow of that name belongs to.
+/// Returns the skill that a workflow belongs to.
 ///
 /// # Errors
 ///
-/// When there is no such skill.
+/// If there is no such skill.
 pub fn owner<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Entry, NotFound> {
     match (catalog.resolve(name), name.rsplit_once('/')) {
         (Ok(entry), _) => Ok(entry),
@@ -50,7 +43,8 @@ pub fn owner<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Entry, NotFound
     }
 }
 
-/// The workflow of that name: a skill's, or `skill/name` for one that its sub-agents go through.
+/// Loads a workflow by the name of its skill, or `skill/name` for one that its sub-agents go
+/// through.
 ///
 /// # Errors
 ///
@@ -73,7 +67,7 @@ pub fn find<'a>(catalog: &'a Catalog, name: &str) -> Result<(&'a Entry, Loaded),
     found.ok_or_else(|| FindError::NoSuchWorkflow { wanted: name.to_owned(), skill: skill(), has })
 }
 
-/// The script that a skill runs, if it is such a skill.
+/// Returns the script of a skill, if it is a script workflow.
 pub fn script_of(entry: &Entry) -> Option<Script> {
     let skill = &entry.skill;
     if skill.is_agent() || !skill.origin.is_folder() || !may_call(skill.body()) {
@@ -84,7 +78,8 @@ pub fn script_of(entry: &Entry) -> Option<Script> {
     detect(&skill.name, skill.body(), &files)
 }
 
-/// Whether a text may call such a script at all: most do not, and their folders need not be listed.
+/// Returns true if a text may call such a script. Most skills don't, so their folders need not be
+/// listed.
 fn may_call(body: &str) -> bool {
     body.contains("--step") || body.contains("scripts/")
 }

@@ -1,4 +1,4 @@
-//! Programs that a workflow asks for: declared checks, and scripts that print their steps.
+//! Runs the programs of a workflow: declared checks, and scripts that print their steps.
 
 use std::time::Duration;
 
@@ -19,48 +19,32 @@ use crate::limits::CHECK_NOTE_BYTES_MAX;
 use crate::limits::{CHECKED_FILE_BYTES_MAX, PROGRAM_OUTPUT_BYTES_MAX};
 use repertoire_sandbox::program::{self, Program};
 
-/// A program that was not run.
+/// The reason a program was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// There is no such check.
+    /// The workflow declares no such check.
     #[error("workflow `{workflow}` has no check `{name}`")]
-    NoSuchCheck {
-        /// The workflow.
-        workflow: String,
-        /// What was asked for.
-        name: String,
-    },
+    NoSuchCheck { workflow: String, name: String },
     /// The check has no command.
     #[error("check `{name}` has no command, so there is nothing to run")]
-    NoCommand {
-        /// The check.
-        name: String,
-    },
-    /// Nobody has said that the skill may run anything.
+    NoCommand { name: String },
+    /// The skill is not trusted.
     #[error(
         "the skill of workflow `{workflow}` is not trusted, so nothing that it declares is run"
     )]
-    NotTrusted {
-        /// The workflow.
-        workflow: String,
-    },
-    /// The command cannot be worked out.
+    NotTrusted { workflow: String },
+    /// A template in the command cannot be filled.
     #[error("the command of check `{name}` cannot be worked out: {error}")]
-    Template {
-        /// The check.
-        name: String,
-        /// Why.
-        error: TemplateError,
-    },
-    /// It could not be started.
+    Template { name: String, error: TemplateError },
+    /// The program could not be started.
     #[error(transparent)]
     Process(#[from] process::ProcessError),
-    /// Somebody stopped it.
+    /// The program was cancelled.
     #[error("it was stopped")]
     Cancelled,
 }
 
-/// The command of a declared check, with the run's values; empty if it has none.
+/// Returns the command of a declared check, with the run's values filled in; empty if it has none.
 pub fn check_command(run: &Run, name: &str) -> Result<String, ProgramError> {
     let workflow = run.workflow.workflow();
     let check = workflow.checks.get(name).ok_or_else(|| ProgramError::NoSuchCheck {
@@ -72,12 +56,12 @@ pub fn check_command(run: &Run, name: &str) -> Result<String, ProgramError> {
     Ok(filled.trim().to_owned())
 }
 
-/// Whether the engine looks at a declared check itself, without running a command.
+/// Returns true if the engine performs a declared check itself, without a command.
 pub fn is_built_in_check(run: &Run, name: &str) -> bool {
     run.workflow.workflow().checks.get(name).is_some_and(Check::is_built_in)
 }
 
-/// Looks at a file for a check that the engine knows: it has to be beneath the folder of the run.
+/// Performs a built-in check of a file, which must be inside the folder of the run.
 fn look(run: &Run, name: &str, command: String) -> Result<CheckRecord, ProgramError> {
     let checks = &run.workflow.workflow().checks;
     let check = checks.get(name).cloned().unwrap_or_default();
@@ -101,7 +85,8 @@ fn look(run: &Run, name: &str, command: String) -> Result<CheckRecord, ProgramEr
     Ok(CheckRecord { name: name.to_owned(), result })
 }
 
-/// The first errors of a plan, if it has any. Skills that it names are not looked up here.
+/// Returns the first errors of a plan, if it has any. Whether the skills it names exist is not
+/// checked here.
 fn wrong_with_plan(folder: &Utf8Path, relative: &Utf8Path, text: &str) -> Option<String> {
     let plan = document::parse(text, relative);
     let beside = relative.parent().unwrap_or(Utf8Path::new(""));
@@ -115,10 +100,10 @@ fn wrong_with_plan(folder: &Utf8Path, relative: &Utf8Path, text: &str) -> Option
         .then(|| format!("{}; `rep plan check {relative}` shows all errors", said.join("; ")))
 }
 
-/// How many errors of a plan a check names.
+/// The maximum number of errors of a plan in the note of a check.
 const PLAN_ERRORS_SHOWN: usize = 3;
 
-/// Runs a declared check: exit code 0 is a pass, everything else is not.
+/// Runs a declared check. Only exit code 0 is a pass.
 pub async fn run_check(
     run: &Run,
     name: &str,
@@ -171,7 +156,7 @@ pub(super) async fn run_program(
     }
 }
 
-/// How it ended, and the end of what it said: that is where the reason is.
+/// Describes how a program ended, with the tail of its output, where the reason usually is.
 pub(super) fn note(ended: &Ended) -> String {
     let how = match (ended.stopped, ended.code, ended.signal) {
         (Some(process::Stopped::Exceeded(exceeded)), _, _) => exceeded.to_string(),
@@ -186,17 +171,15 @@ pub(super) fn note(ended: &Ended) -> String {
     let said = [tail(&ended.stdout), tail(&ended.stderr)];
     let said: Vec<&str> =
         said.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
-    match said.is_empty() {
-        true => how,
-        false => format!("{how}\n{}", said.join("\n")),
-    }
+    if said.is_empty() { how } else { format!("{how}\n{}", said.join("\n")) }
 }
 
 fn tail(captured: &Captured) -> String {
     let start = captured.bytes.len().saturating_sub(CHECK_NOTE_BYTES_MAX);
     let text = String::from_utf8_lossy(&captured.bytes[start..]);
-    match start > 0 || captured.total > captured.bytes.len() as u64 {
-        true => format!("[…] {text}"),
-        false => text.into_owned(),
+    if start > 0 || captured.total > captured.bytes.len() as u64 {
+        format!("[…] {text}")
+    } else {
+        text.into_owned()
     }
 }

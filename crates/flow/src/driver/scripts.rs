@@ -1,7 +1,7 @@
-//! Runs of skills that are scripts: the script prints its steps, and everything that counts is kept here.
+//! Runs of script workflows: the script prints its steps, and the state of the run is kept here.
 //!
-//! A script runs in the sandbox, once a step; what it has printed is kept, so that a step that is asked for twice is shown
-//! twice and run once. Its own command lines are replaced by ours.
+//! A script runs in the sandbox, once per step. Its output is stored, so that a step that is
+//! requested twice is shown twice and run once. Command lines in its output are replaced by ours.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_sandbox::process::Ended;
@@ -18,7 +18,7 @@ use super::programs::{ProgramError, run_program};
 use super::store::{Head, RunError, Runs, Version, lock, write};
 use crate::limits::{RUN_FILE_BYTES_MAX, SCRIPT_TIMEOUT};
 
-/// The file of such a run.
+/// The file of a script run.
 pub(super) const SCRIPT: &str = "script.json";
 const VERSION: u32 = 1;
 
@@ -26,125 +26,110 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ScriptRun {
     version: u32,
-    /// What is known of it.
     pub head: Head,
-    /// The run.
     pub run: RunId,
-    /// The skill.
+    /// The name of the skill.
     pub workflow: String,
     /// The folder of the skill.
     skill_dir: Utf8PathBuf,
     script: Script,
-    /// How far it has come.
     pub progress: Progress,
-    /// What the script has printed for the step that the run is at.
+    /// The parsed output of the script for the current step.
     shown: StepView,
-    /// The last report, so that the same one again changes nothing.
+    /// The last report, so that repeating it changes nothing.
     last: Option<Reported>,
-    /// Whether a person has ended it.
+    /// True if a person has ended the run.
     aborted: bool,
 }
 
-/// What is reported about a step of a script.
+/// A report about a step of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptReport {
-    /// How it ended.
     pub outcome: Option<String>,
-    /// Arguments that the script takes along, by the names of their options.
+    /// Arguments to pass to the script, by the names of their options.
     pub set: BTreeMap<String, String>,
 }
 
-/// A report, and the turn that it was about.
+/// A report with its turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Reported {
     turn: u32,
     report: ScriptReport,
 }
 
-/// A script that did not tell its step. Nothing has changed.
+/// The reason a script did not return its step. The run is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// The run on disk.
+    /// The stored run cannot be used.
     #[error(transparent)]
     Run(#[from] RunError),
     /// The script was not run.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The script has failed.
+    /// The script failed.
     #[error("`{command}` has failed: {how}")]
     Failed {
-        /// What was run.
         command: String,
-        /// How it ended, and the end of what it said.
+        /// The exit status, and the tail of the output.
         how: String,
     },
-    /// What it printed is no step.
+    /// The output of the script is not a step.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// The step cannot be left like that.
+    /// The step cannot be left this way.
     #[error(transparent)]
     Progress(#[from] ProgressError),
     /// The report is about another turn.
     #[error("{}; the run is at turn {now}", if at > now { format!("there was no turn {at} yet") } else { format!("turn {at} is over, and was ended by another report") })]
     OtherTurn {
-        /// The turn that the report is about.
+        /// The turn of the report.
         at: u32,
-        /// The turn that the run is at.
+        /// The current turn of the run.
         now: u32,
     },
-    /// Arguments that the script needs.
+    /// Required arguments of the script are missing.
     #[error("the script needs {}", .0.join(", "))]
     Missing(
-        /// Their names.
+        /// The names of the missing arguments.
         Vec<String>,
     ),
-    /// The script does not take this along.
+    /// The script's next command has no such argument.
     #[error("the script's next command has no `--{name}`{}", if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) })]
-    NoSuchArgument {
-        /// What was given.
-        name: String,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// The run waits for nobody.
+    NoSuchArgument { name: String, known: Vec<String> },
+    /// The run does not wait for a decision.
     #[error("the run waits for no decision")]
     NotWaiting,
 }
 
-/// What a script is started with.
+/// The parameters of a script run to start.
 pub struct BeginScript<'a> {
-    /// A name that no other run has.
+    /// A unique id.
     pub id: String,
-    /// What is known of the run.
     pub head: Head,
-    /// The skill's name.
+    /// The name of the skill.
     pub workflow: String,
-    /// The skill's folder.
     pub skill_dir: &'a Utf8Path,
-    /// The script.
     pub script: Script,
     /// Arguments, by the names of their options.
     pub arguments: BTreeMap<String, String>,
 }
 
-/// Where, when and for how long a script is run.
+/// The execution environment of a script.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
-    /// Where it works.
     pub workplace: &'a Workplace,
-    /// What ends it early.
     pub cancel: &'a CancellationToken,
-    /// The time, in milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     pub now_ms: u64,
 }
 
 impl Runs {
-    /// Whether a run is one of a script.
+    /// Returns true if a run is of a script.
     pub fn is_script(&self, wanted: &str) -> Result<bool, RunError> {
         Ok(self.place(&self.resolve(wanted)?).join(SCRIPT).is_file())
     }
 
-    /// Starts a script, and keeps its first step.
+    /// Starts a script, and stores its first step.
     pub async fn start_script(
         &self,
         begin: BeginScript<'_>,
@@ -175,13 +160,13 @@ impl Runs {
         Ok(run)
     }
 
-    /// Reads a run of a script.
+    /// Reads a script run.
     pub fn open_script(&self, wanted: &str) -> Result<ScriptRun, RunError> {
         read(&self.place(&self.resolve(wanted)?))
     }
 
-    /// Leaves a step of a script, and shows the next one. The script is run as it is now: whoever calls this has asked
-    /// whether it is still trusted.
+    /// Leaves a step of a script, and shows the next one. The current script is run: the caller
+    /// must have checked that it is still trusted.
     pub async fn step_script(
         &self,
         wanted: &str,
@@ -207,7 +192,7 @@ impl Runs {
         go(&place, run, progress, reported, stage).await
     }
 
-    /// A person decides about a loop that has stopped: once more, or not at all.
+    /// Applies a person's decision about a run that waits: continue once more, or abort.
     pub async fn decide_script(
         &self,
         wanted: &str,
@@ -230,7 +215,7 @@ impl Runs {
     }
 }
 
-/// Shows the step that a run goes to, and keeps both.
+/// Runs the script for the next step, and stores the run.
 async fn go(
     place: &Utf8Path,
     run: ScriptRun,
@@ -254,12 +239,12 @@ async fn go(
 }
 
 impl ScriptRun {
-    /// The folder of the skill, whose script is run.
+    /// The folder of the skill that contains the script.
     pub fn skill_dir(&self) -> &Utf8Path {
         &self.skill_dir
     }
 
-    /// `active`, `waiting`, `done` or `aborted`.
+    /// Returns `active`, `waiting`, `done` or `aborted`.
     pub fn status(&self) -> &'static str {
         match (&self.progress.standing, self.aborted) {
             (_, true) => "aborted",
@@ -269,7 +254,7 @@ impl ScriptRun {
         }
     }
 
-    /// The step that the run is at, with commands that name the run.
+    /// Returns the current step, with commands that name the run.
     pub fn view(&self) -> StepView {
         let mut view = self.shown.clone();
         view.workflow.clone_from(&self.workflow);
@@ -277,11 +262,6 @@ impl ScriptRun {
         view.turn = self.progress.turn;
         view.iteration = self.progress.iteration();
         view.status = self.status().to_owned();
-        let own = |more: &[&str]| {
-            let turn = self.progress.turn.to_string();
-            let words = ["rep", "workflow", "step", self.run.as_str(), "--at", &turn];
-            Command::new(words.into_iter().chain(more.iter().copied()))
-        };
         view.next = match (&self.progress.standing, view.next, self.aborted) {
             (_, _, true) => Next::Complete { message: "A person has ended the run.".to_owned() },
             (Standing::Done, _, _) => {
@@ -306,13 +286,14 @@ impl ScriptRun {
                     for name in to_fill_in(&way.command.argv) {
                         more.extend(["--set".to_owned(), format!("{name}=VALUE")]);
                     }
-                    way.command = own(&more.iter().map(String::as_str).collect::<Vec<_>>());
+                    way.command =
+                        self.step_command(&more.iter().map(String::as_str).collect::<Vec<_>>());
                 }
                 Next::Ways { ways, on_error: None }
             }
-            // Its last step is left like every other.
+            // The last step is left like every other one.
             (Standing::Active, Next::Complete { .. }, _) => {
-                let (title, command) = ("the end".to_owned(), own(&[]));
+                let (title, command) = ("the end".to_owned(), self.step_command(&[]));
                 let way = Way { outcome: None, when: String::new(), to: None, title, command };
                 Next::Ways { ways: vec![way], on_error: None }
             }
@@ -329,37 +310,45 @@ impl ScriptRun {
         self.asked_of_person(about, "Allow one more iteration.")
     }
 
-    /// The choice for a person: continue with this step, or abort the run.
+    /// Returns the choice for a person: continue with this step, or abort the run.
     fn asked_of_person(&self, about: String, continue_means: &str) -> Next {
-        let choice = |word: &str, meaning: &str| ChoiceView {
-            choice: word.to_owned(),
-            meaning: meaning.to_owned(),
-            command: Command::new([
-                "rep",
-                "workflow",
-                "resume",
-                self.run.as_str(),
-                "--choice",
-                word,
-            ]),
-        };
         Next::Person {
             about,
-            choices: vec![choice("continue", continue_means), choice("abort", "End the run.")],
+            choices: vec![
+                self.choice_view("continue", continue_means),
+                self.choice_view("abort", "End the run."),
+            ],
             questions: Vec::new(),
             command: None,
         }
     }
+
+    fn choice_view(&self, word: &str, meaning: &str) -> ChoiceView {
+        let argv = ["rep", "workflow", "resume", self.run.as_str(), "--choice", word];
+        ChoiceView {
+            choice: word.to_owned(),
+            meaning: meaning.to_owned(),
+            command: Command::new(argv),
+        }
+    }
+
+    /// Returns the command that reports the current step, with further arguments.
+    fn step_command(&self, more: &[&str]) -> Command {
+        let turn = self.progress.turn.to_string();
+        let words = ["rep", "workflow", "step", self.run.as_str(), "--at", &turn];
+        Command::new(words.into_iter().chain(more.iter().copied()))
+    }
 }
 
-/// The options of a command whose values are words for the agent, and not for the script: sentences and placeholders.
+/// Returns the options of a command whose values are instructions for the agent: sentences and
+/// placeholders.
 fn to_fill_in(argv: &[String]) -> Vec<&str> {
     let is_open = |value: &String| is_placeholder(value) || value.contains(' ');
     let pairs = argv.windows(2).filter(|pair| pair[0].starts_with("--") && is_open(&pair[1]));
     pairs.map(|pair| pair[0].trim_start_matches('-')).collect()
 }
 
-/// Puts what was reported in the place of what the script's command says.
+/// Replaces the values of arguments in the script's command by the reported ones.
 fn take_along(
     arguments: &mut [String],
     given: &BTreeMap<String, String>,
@@ -376,7 +365,7 @@ fn take_along(
     Ok(())
 }
 
-/// Fills in what the caller has to say. An option that the skill's text does not name is added.
+/// Fills in the caller's arguments. An option that the skill's text does not name is appended.
 fn with_arguments(
     mut script: Script,
     given: &BTreeMap<String, String>,
@@ -396,13 +385,13 @@ fn with_arguments(
         .filter(|pair| is_placeholder(&pair[1]))
         .map(|pair| format!("`--param {}=…`", pair[0].trim_start_matches('-')))
         .collect();
-    match missing.is_empty() {
-        true => Ok(script),
-        false => Err(ScriptError::Missing(missing)),
+    if !missing.is_empty() {
+        return Err(ScriptError::Missing(missing));
     }
+    Ok(script)
 }
 
-/// Runs the script for the step that the run is at, and reads what it prints.
+/// Runs the script for the current step, and parses its output.
 async fn show(
     script: &Script,
     progress: &Progress,
@@ -412,7 +401,8 @@ async fn show(
     let mut argv = external::command(script, &progress.call);
     let mut workplace = stage.workplace.clone();
     if argv.get(1).is_some_and(|word| word == "-m") {
-        // Modules are found from the folder that the skill's text names, wherever that begins.
+        // Python finds modules relative to the working folder that the skill's text names. That
+        // folder may be relative to the skill or to any folder above it.
         let named = script.working_dir.as_deref().unwrap_or("scripts");
         let bases = skill_dir.ancestors().chain([workplace.dir.as_path()]);
         let found = bases.map(|base| base.join(named)).find(|dir| dir.is_dir());
@@ -420,7 +410,7 @@ async fn show(
     } else if let Some(file) = argv.get_mut(1) {
         *file = skill_dir.join(&*file).into_string();
     }
-    // A script may stand on a library that its skills share, two folders above it.
+    // A script may use a library that several skills share, up to two folders above its own.
     for dir in skill_dir.ancestors().take(3) {
         workplace.add_readable(dir);
     }

@@ -1,4 +1,4 @@
-//! Workflows and their runs for programs, with published schemas.
+//! The JSON output for workflows and their runs, with published schemas.
 
 use std::collections::BTreeMap;
 
@@ -17,66 +17,66 @@ use serde::Serialize;
 use super::find::script_of;
 use super::{Head, Run, ScriptRun};
 
-/// One workflow of a list.
+/// A workflow in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WorkflowRow {
-    /// The name to start it by.
+    /// The name to start the workflow by.
     pub name: String,
-    /// How many steps it has.
+    /// The number of steps.
     pub steps: usize,
-    /// What it is for.
+    /// The description of the workflow.
     pub description: String,
-    /// The file.
+    /// The file of the workflow.
     pub path: String,
-    /// Where its root belongs.
+    /// The scope of the root it was found in.
     pub scope: Scope,
     /// `data` for a workflow.yaml, `script` for a skill that prints its steps.
     pub kind: &'static str,
-    /// How many gates it has.
+    /// The number of gates.
     pub gates: usize,
-    /// The parameters that a run cannot start without.
+    /// The required parameters.
     pub required: Vec<String>,
     /// The workflows that its sub-agents go through.
     pub sub_workflows: Vec<String>,
-    /// Whether it passes the checker.
+    /// True if the workflow passes the checker; for a script, if it is trusted.
     pub can_run: bool,
 }
 
-/// `rep workflow show --json`.
+/// The output of `rep workflow show --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WorkflowJson {
-    /// The workflow, with what it injects.
+    /// The workflow, including what it injects.
     pub workflow: Workflow,
-    /// The file.
+    /// The file of the workflow.
     pub path: String,
-    /// Its digest, which every run of it carries.
+    /// The digest of the workflow, which every run of it carries.
     pub fingerprint: Option<String>,
-    /// Whether it passes the checker.
+    /// True if the workflow passes the checker.
     pub can_run: bool,
-    /// The parameters, as they are declared.
+    /// The declared parameters.
     pub parameters: BTreeMap<String, Arg>,
 }
 
-/// `rep workflow gate --json`, and what `rep workflow record --json` answers.
+/// The output of `rep workflow gate --json` and `rep workflow record --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct GateJson {
     /// The run.
     pub run: String,
     /// The gate.
     pub gate: String,
-    /// What is reviewed.
+    /// The subject of the review.
     pub name: String,
     /// `pass`, `fail` or `open`.
     pub verdict: &'static str,
-    /// Which iteration.
+    /// The number of the iteration.
     pub iteration: u32,
-    /// After how many the run stops for a person.
+    /// The number of iterations after which the run stops for a person.
     pub limit: u32,
-    /// The least severity that blocks in this iteration.
+    /// The lowest severity that blocks in this iteration.
     pub blocking_severity: &'static str,
-    /// What blocks, or has no verdict yet.
+    /// The items and checks that block, or have no verdict yet.
     pub blocking: Vec<String>,
-    /// What failed and does not block.
+    /// The items that failed but do not block.
     pub passed_over: Vec<String>,
     /// The items.
     pub items: Vec<Item>,
@@ -84,30 +84,30 @@ pub struct GateJson {
     pub checks: BTreeMap<String, CheckResult>,
 }
 
-/// `rep workflow status --json`.
+/// The output of `rep workflow status --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StatusJson {
     /// The run.
     pub run: RunRow,
     /// The parameters that have a value.
     pub parameters: BTreeMap<String, serde_json::Value>,
-    /// How often each step was entered.
+    /// The number of times each step was entered.
     pub visits: BTreeMap<StepId, u32>,
-    /// What steps have handed over.
+    /// The outputs of steps.
     pub outputs: BTreeMap<StepId, String>,
-    /// What was recorded, by gate; findings of earlier iterations only with `--findings`.
+    /// The recorded results, by gate; findings of earlier iterations only with `--findings`.
     pub reviews: BTreeMap<StepId, Review>,
-    /// What people have decided.
+    /// The decisions of people.
     pub decisions: Vec<Decision>,
-    /// The way so far.
+    /// The steps taken so far.
     pub history: Vec<Passage>,
-    /// The digest of the workflow that it was started with.
+    /// The digest of the workflow the run was started with.
     pub fingerprint: String,
-    /// What it waits for.
+    /// The status of the run, and what it waits for.
     pub status: Status,
 }
 
-/// One run of a list.
+/// A run in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunRow {
     /// The run.
@@ -116,24 +116,24 @@ pub struct RunRow {
     pub workflow: String,
     /// `active`, `waiting`, `done` or `aborted`.
     pub state: &'static str,
-    /// The step that it is at.
+    /// The current step.
     pub step: String,
-    /// The turn.
+    /// The current turn.
     pub turn: u32,
-    /// What it waits for.
+    /// The decision or answer the run waits for.
     pub waiting_for: Option<String>,
-    /// The project that it was started in.
+    /// The project the run was started in.
     pub folder: String,
-    /// The run whose sub-agent has started it.
+    /// The run whose sub-agent started it.
     pub parent: Option<String>,
-    /// When it was started, in milliseconds since 1970.
+    /// The time it was started, in milliseconds since 1970.
     pub begun_ms: u64,
-    /// When it was changed last.
+    /// The time of the last change, in milliseconds since 1970.
     pub updated_ms: u64,
 }
 
 impl StatusJson {
-    /// Where a run is.
+    /// Returns the status of a run.
     pub fn of(run: &Run) -> Self {
         let state = run.state.clone();
         StatusJson {
@@ -151,7 +151,7 @@ impl StatusJson {
 }
 
 impl RunRow {
-    /// A run of a script.
+    /// Creates the row of a script run.
     pub fn of_script(run: &ScriptRun) -> Self {
         let view = run.view();
         RunRow {
@@ -171,7 +171,7 @@ impl RunRow {
         }
     }
 
-    /// A run of a workflow.
+    /// Creates the row of a workflow run.
     pub fn new(head: &Head, state: &State) -> Self {
         let (word, waiting_for) = match &state.status {
             Status::Active => ("active", None),
@@ -195,7 +195,7 @@ impl RunRow {
 }
 
 impl GateJson {
-    /// What a gate of a run says.
+    /// Returns the state of a gate.
     pub fn new(run: &Run, id: &StepId, gate: &Gate, review: &Review, verdict: &Verdict) -> Self {
         let (word, blocking, passed_over) = match verdict {
             Verdict::Pass { passed_over } => ("pass", Vec::new(), passed_over.clone()),
@@ -220,7 +220,8 @@ impl GateJson {
     }
 }
 
-/// The gate that a run is about: the one whose review is under way, the last that was, or the first.
+/// Returns the gate a command refers to by default: the one under review, the last one reviewed, or
+/// the first.
 pub fn gate_in_question(run: &Run) -> Option<(&StepDef, &Gate)> {
     let state = &run.state;
     let gates = || run.workflow.workflow().gates();
@@ -233,7 +234,7 @@ pub fn gate_in_question(run: &Run) -> Option<(&StepDef, &Gate)> {
     under_way.or_else(last).or_else(|| gates().next())
 }
 
-/// The workflows of a skill; with `all`, those too that its sub-agents go through.
+/// Returns the workflows of a skill; with `all`, including those that its sub-agents go through.
 pub fn rows(entry: &Entry, all: bool) -> Vec<WorkflowRow> {
     let loaded = file::load(&entry.skill);
     if loaded.is_empty() {

@@ -1,4 +1,4 @@
-//! Runs on disk.
+//! Workflow runs on disk.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::thread::sleep;
@@ -19,152 +19,110 @@ use crate::limits::{NEW_RUN_AGE_MAX, RUN_FILE_BYTES_MAX, RUN_LOCK_POLL, RUN_LOCK
 const STATE: &str = "state.json";
 const WORKFLOW: &str = "workflow.json";
 const LOCK: &str = "lock";
-/// How folders of runs begin that are being started. No run is called so.
+/// The prefix of folders of runs that are being created. It is not valid in the id of a run.
 const NEW_PREFIX: &str = ".new-";
 
-/// Where runs are kept.
+/// The folder in which workflow runs are stored.
 #[derive(Clone, Debug)]
 pub struct Runs {
     dir: Utf8PathBuf,
 }
 
-/// A run, read from disk.
+/// A stored workflow run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What is known of it besides its state.
     pub head: Head,
-    /// The workflow that it was started with.
+    /// The workflow the run was started with.
     pub workflow: Checked,
-    /// Where it is.
     pub state: State,
 }
 
-/// What is known of a run besides its state.
+/// The metadata of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// When it was started, in milliseconds since 1970.
+    /// The time it was started, in milliseconds since 1970.
     pub begun_ms: u64,
-    /// When it was changed last.
+    /// The time of the last change, in milliseconds since 1970.
     pub updated_ms: u64,
-    /// The project that it was started in.
+    /// The project it was started in.
     pub folder: Utf8PathBuf,
-    /// The run whose sub-agent has started it.
+    /// The run whose sub-agent started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Whether the skill was trusted, so that commands that it declares may be run.
+    /// True if the skill was trusted when the run was started, so that its commands may be run.
     #[serde(default)]
     pub trusted: bool,
 }
 
-/// What a run is started with besides its workflow.
+/// The parameters of a run to start, besides its workflow.
 #[derive(Clone, Debug, Default)]
 pub struct Begin {
-    /// A name that no other run has.
+    /// A unique id.
     pub id: String,
-    /// What is known of it.
     pub head: Head,
     /// Values of parameters, as they were typed.
     pub parameters: BTreeMap<String, String>,
 }
 
-/// One line of a list.
+/// An entry in the list of runs.
 #[derive(Debug)]
 pub enum Listed {
-    /// A run.
+    /// A workflow run.
     Run {
-        /// What is known of it.
         head: Head,
-        /// Where it is.
         state: Box<State>,
     },
-    /// A run of a script.
     Script(Box<ScriptRun>),
     /// A folder that cannot be read.
     Broken {
-        /// Its name.
         id: String,
-        /// Why.
         error: RunError,
     },
 }
 
-/// What went wrong with a run on disk.
+/// The reason a stored run cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// There is no such run.
+    /// No run matches.
     #[error("there is no run `{wanted}`")]
-    NotFound {
-        /// What was asked for.
-        wanted: String,
-    },
-    /// The start of a name fits more than one.
+    NotFound { wanted: String },
+    /// The start of an id matches more than one run.
     #[error("`{wanted}` may be any of {}", matches.join(", "))]
-    Ambiguous {
-        /// What was asked for.
-        wanted: String,
-        /// What it may be.
-        matches: Vec<String>,
-    },
-    /// A name that is taken.
+    Ambiguous { wanted: String, matches: Vec<String> },
+    /// The id is already in use.
     #[error("there is a run `{id}` already")]
-    Exists {
-        /// The name.
-        id: String,
-    },
-    /// Another process has had the run for too long.
+    Exists { id: String },
+    /// Another process held the lock for too long.
     #[error("run {id} is being changed by another process")]
-    InUse {
-        /// The run.
-        id: String,
-    },
-    /// A file is not what was written.
+    InUse { id: String },
+    /// A file does not have the expected format.
     #[error("{path} is damaged, and is left as it is: {message}")]
-    Damaged {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// A file of a later version.
+    Damaged { path: Utf8PathBuf, message: String },
+    /// A file was written by a later version.
     #[error(
         "{path} was written by a later version of this program (shape {version}, and {STATE_VERSION} is the latest known here)"
     )]
-    Newer {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Its version.
-        version: u64,
-    },
-    /// A workflow that another version of this program has frozen.
+    Newer { path: Utf8PathBuf, version: u64 },
+    /// The workflow was frozen by another version of this program.
     #[error("{path} was written by another version of this program: {message}")]
-    OtherVersion {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What is not understood.
-        message: String,
-    },
-    /// The state has become too large to be kept.
+    OtherVersion { path: Utf8PathBuf, message: String },
+    /// The state has become too large to be stored.
     #[error(
         "the run would have {bytes} bytes, and {RUN_FILE_BYTES_MAX} is the limit; nothing was changed"
     )]
     TooLarge {
-        /// How large it would be.
+        /// The size it would have.
         bytes: usize,
     },
-    /// The engine says no.
+    /// The engine refused the input.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The disk is in the way.
+    /// A file operation failed.
     #[error("{path}: {source}")]
-    Io {
-        /// The file or folder.
-        path: Utf8PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Io { path: Utf8PathBuf, source: std::io::Error },
 }
 
-/// The file, as it is written.
+/// The file as it is written.
 #[derive(Serialize)]
 struct Written<'a> {
     version: u32,
@@ -172,26 +130,26 @@ struct Written<'a> {
     state: &'a State,
 }
 
-/// The file, as it is read.
+/// The file as it is read.
 #[derive(Deserialize)]
 struct ReadBack {
     head: Head,
     state: State,
 }
 
-/// Only the version, which says how the rest is to be read.
+/// Only the version, to check whether the rest can be read.
 #[derive(Deserialize)]
 pub(super) struct Version {
     pub(super) version: u64,
 }
 
 impl Runs {
-    /// Runs in a folder, which is made when the first one is started.
+    /// Creates a store in a folder, which is created when the first run is started.
     pub fn new(dir: impl Into<Utf8PathBuf>) -> Self {
         Runs { dir: dir.into() }
     }
 
-    /// Starts a run. It is there as a whole or not at all.
+    /// Starts a run. Its folder is created atomically.
     pub fn start(&self, workflow: &Checked, begin: &Begin) -> Result<Run, RunError> {
         let state = engine::start(workflow, RunId::new(&begin.id), &begin.parameters)?;
         let run = Run { head: begin.head.clone(), workflow: workflow.clone(), state };
@@ -202,7 +160,7 @@ impl Runs {
         Ok(run)
     }
 
-    /// Makes the folder of a run beside where it belongs, and moves it there when it is whole.
+    /// Creates the folder of a run under a temporary name, and renames it when it is complete.
     pub(super) fn place_new(
         &self,
         id: &str,
@@ -212,25 +170,31 @@ impl Runs {
         if place.exists() {
             return Err(RunError::Exists { id: id.to_owned() });
         }
-        // Another process may start a run of the same name at the same time: each fills a folder of its own.
+        // Another process may start a run with the same id at the same time, so each fills its own
+        // folder.
         let made = self.dir.join(format!("{NEW_PREFIX}{}-{id}", std::process::id()));
-        // What agents hand over is the user's alone, as conversations are.
+        // The output of agents is confidential, as conversations are.
         make_private_dir(&made).map_err(|source| RunError::Io { path: made.clone(), source })?;
         self.sweep_new(&made);
         let placed = fill(&made).and_then(|()| {
-            std::fs::rename(&made, &place).map_err(|source| match place.exists() {
-                true => RunError::Exists { id: id.to_owned() },
-                false => RunError::Io { path: place.clone(), source },
+            std::fs::rename(&made, &place).map_err(|source| {
+                if place.exists() {
+                    RunError::Exists { id: id.to_owned() }
+                } else {
+                    RunError::Io { path: place.clone(), source }
+                }
             })
         });
         if placed.is_err() {
-            // Half a run is nobody's; one that cannot be removed is in nobody's way.
+            // Remove the incomplete run. If that fails, it does no harm.
             let _ = std::fs::remove_dir_all(&made);
         }
         placed
     }
 
-    /// Takes away what processes have left that were killed while they started a run, long ago by our own folder's clock.
+    /// Removes folders left by processes that were killed while they started a run. Their age is
+    /// measured by the modification time of our own new folder, because the clock of a network file
+    /// system may differ.
     fn sweep_new(&self, own: &Utf8Path) {
         let changed = |path: &Utf8Path| path.metadata().and_then(|data| data.modified()).ok();
         let (Some(now), Ok(entries)) = (changed(own), fs::entries(&self.dir)) else { return };
@@ -244,18 +208,18 @@ impl Runs {
         }
     }
 
-    /// The folder of a run.
+    /// Returns the folder of a run.
     pub(super) fn place(&self, id: &str) -> Utf8PathBuf {
         self.dir.join(id)
     }
 
-    /// Reads a run, by its name or the start of it.
+    /// Reads a run, by its id or the start of it.
     pub fn open(&self, wanted: &str) -> Result<Run, RunError> {
         let place = self.dir.join(self.resolve(wanted)?);
         read(&place)
     }
 
-    /// Reports something about a run, and keeps what follows from it before it is acknowledged.
+    /// Applies an input to a run, and stores the new state before it returns.
     pub fn report(&self, wanted: &str, input: &Input, now_ms: u64) -> Result<Run, RunError> {
         let id = self.resolve(wanted)?;
         let place = self.dir.join(&id);
@@ -271,14 +235,14 @@ impl Runs {
         Ok(Run { head, state, ..run })
     }
 
-    /// All runs, the latest first.
+    /// Lists all runs, the latest first.
     pub fn list(&self) -> Result<Vec<Listed>, RunError> {
         let mut all: Vec<Listed> = self
             .names()?
             .into_iter()
             .filter_map(|id| match read_listed(&self.place(&id)) {
                 Ok(listed) => Some(listed),
-                // It was removed while we were looking.
+                // The run was removed in the meantime.
                 Err(RunError::NotFound { .. }) => None,
                 Err(error) => Some(Listed::Broken { id, error }),
             })
@@ -293,7 +257,7 @@ impl Runs {
         Ok(all)
     }
 
-    /// Removes a run.
+    /// Deletes a run.
     pub fn remove(&self, wanted: &str) -> Result<String, RunError> {
         let id = self.resolve(wanted)?;
         let place = self.dir.join(&id);
@@ -302,7 +266,7 @@ impl Runs {
         Ok(id)
     }
 
-    /// The name that is meant: a whole one, or the start of exactly one.
+    /// Returns the full id for an id or the start of exactly one.
     pub fn resolve(&self, wanted: &str) -> Result<String, RunError> {
         let not_found = || RunError::NotFound { wanted: wanted.to_owned() };
         if !engine::is_id(wanted) {
@@ -365,11 +329,12 @@ fn read_state(place: &Utf8Path) -> Result<(Head, State), RunError> {
     let damaged = |message: String| RunError::Damaged { path: path.clone(), message };
     let text = match fs::read_text(&path, RUN_FILE_BYTES_MAX) {
         Ok(text) => text,
-        // A folder without a state is no run that was ever acknowledged, or one that lost it: both must not go on.
         Err(ReadError::NotFound) if !place.exists() => {
             let wanted = place.file_name().unwrap_or_default().to_owned();
             return Err(RunError::NotFound { wanted });
         }
+        // A folder without a state was never acknowledged, or has lost its state. Neither may
+        // continue.
         Err(error) => return Err(damaged(error.to_string())),
     };
     let version: Version =
@@ -385,7 +350,7 @@ fn write_state(place: &Utf8Path, head: &Head, state: &State) -> Result<(), RunEr
     let written = Written { version: STATE_VERSION, head, state };
     let bytes = serde_json::to_vec(&written)
         .map_err(|error| RunError::Io { path: place.join(STATE), source: error.into() })?;
-    // What could not be read again is not acknowledged.
+    // Don't acknowledge a state that is too large to be read again.
     if bytes.len() as u64 > RUN_FILE_BYTES_MAX {
         return Err(RunError::TooLarge { bytes: bytes.len() });
     }
@@ -396,17 +361,19 @@ pub(super) fn write(path: &Utf8Path, bytes: &[u8]) -> Result<(), RunError> {
     fs::write_atomic(path, bytes).map_err(|source| RunError::Io { path: path.to_owned(), source })
 }
 
-/// Takes away what processes have left that were killed while they wrote. Whoever has the lock is the only one who writes.
+/// Removes temporary files of processes that were killed while they wrote. Only the holder of the
+/// lock writes, so none is in use.
 fn sweep(place: &Utf8Path) {
     let Ok(entries) = fs::entries(place) else { return };
     let names = entries.filter_map(|entry| entry.ok()?.name.into_string().ok());
     for name in names.filter(|name| fs::is_temporary_name(name)) {
-        // One that cannot be removed is in nobody's way.
+        // If this fails, the file does no harm.
         let _ = std::fs::remove_file(place.join(name));
     }
 }
 
-/// The run's lock, on a file that is never replaced: a lock on the state itself would be left behind by every write.
+/// Acquires the lock of a run. The lock file is never replaced; a lock on the state file would be
+/// lost with every atomic write.
 pub(super) fn lock(place: &Utf8Path, id: &str) -> Result<File, RunError> {
     let path = place.join(LOCK);
     let io = |source| RunError::Io { path: path.clone(), source };

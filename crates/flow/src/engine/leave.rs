@@ -1,4 +1,4 @@
-//! Leaving a step: what was reported, the outcome, the bound, the edge.
+//! Leaving a step: checks the report, determines the outcome, applies the bound and takes the edge.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::workflow::{
     Confidence, ConfidenceLoop, Decide, Outcome, StepDef, StepId, Target, Workflow,
 };
 
-/// The run goes to a step.
+/// Moves the run to a step.
 pub(super) fn enter(checked: &Checked, state: &mut State, step: StepId) {
     state.turn += 1;
     *state.visits.entry(step.clone()).or_default() += 1;
@@ -24,7 +24,7 @@ pub(super) fn enter(checked: &Checked, state: &mut State, step: StepId) {
     state.status = Status::Active;
 }
 
-/// The step is done.
+/// Leaves the step as the report says.
 pub(super) fn leave(
     checked: &Checked,
     state: &mut State,
@@ -60,13 +60,13 @@ pub(super) fn leave(
     }
 }
 
-/// The run waits for a person.
+/// Makes the run wait for a person.
 fn wait(state: &mut State, waiting: Waiting, digest: String) {
     state.status = Status::Waiting(waiting);
     state.waits_since = Some(digest);
 }
 
-/// The step could not be carried out.
+/// Follows `on_error` after a step could not be carried out, or waits for a person.
 pub(super) fn failed(
     checked: &Checked,
     state: &mut State,
@@ -93,13 +93,13 @@ pub(super) fn failed(
     }
 }
 
-/// How a step is left.
+/// The way a step is left.
 pub(super) struct Way {
-    /// The outcome; none if the step could not be carried out.
+    /// `None` if the step could not be carried out.
     pub(super) outcome: Option<Outcome>,
-    /// Why it could not.
+    /// The reason, if the step could not be carried out.
     pub(super) error: Option<String>,
-    /// Whether a bound has decided.
+    /// True if a bound forced the outcome.
     pub(super) limited: bool,
     /// The digest of the report.
     pub(super) report: String,
@@ -115,7 +115,7 @@ impl Way {
     }
 }
 
-/// Takes the edge of an outcome, or that of an error.
+/// Takes the edge of an outcome or of an error.
 pub(super) fn go(checked: &Checked, state: &mut State, way: Way) -> Result<(), Refusal> {
     let step = checked.step(&state.step).ok_or(Refusal::OtherWorkflow)?;
     let Way { outcome, error, limited, report } = way;
@@ -123,7 +123,7 @@ pub(super) fn go(checked: &Checked, state: &mut State, way: Way) -> Result<(), R
         Some(outcome) => step.next.target(outcome),
         None => step.on_error.clone().map(Target::Step),
     };
-    // The checker lets no outcome be without an edge; a workflow that was not checked stops here.
+    // The checker guarantees an edge for every outcome; only an unchecked workflow gets here without one.
     let to = target.ok_or_else(|| Refusal::NoSuchOutcome {
         step: step.id.clone(),
         given: outcome.clone().unwrap_or(Outcome::Fail),
@@ -147,15 +147,16 @@ pub(super) fn expect_active(state: &State) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses a text that is longer than notes are.
+/// Refuses a text longer than [`NOTE_BYTES_MAX`].
 pub(super) fn expect_short(what: &'static str, text: &str) -> Result<(), Refusal> {
-    match text.len() > NOTE_BYTES_MAX {
-        true => Err(Refusal::TooLong { what, bytes: text.len() }),
-        false => Ok(()),
+    if text.len() > NOTE_BYTES_MAX {
+        Err(Refusal::TooLong { what, bytes: text.len() })
+    } else {
+        Ok(())
     }
 }
 
-/// Refuses answers that nobody asked for: they would be taken for something that counts.
+/// Refuses a confidence or facts that the step does not ask for; accepting them would suggest that they count.
 fn expect_asked(step: &StepDef, report: &Report) -> Result<(), Refusal> {
     let (confidence, questions) = match &step.decide {
         Decide::Confidence(confidence) => {
@@ -191,14 +192,15 @@ fn take_values(
                 let value: Value = arg.parse(text).map_err(|bad| bad_value(name, bad))?;
                 state.parameters.insert(name.clone(), value);
             }
-            // What a default says, or an earlier visit has set, need not be said again.
+            // A default, or a value set on an earlier visit, need not be reported again.
             None if state.parameters.contains_key(name) => {}
             None => missing.push(name.clone()),
         }
     }
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(Refusal::NotSet { step: step.id.clone(), names: missing }),
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(Refusal::NotSet { step: step.id.clone(), names: missing })
     }
 }
 
@@ -224,16 +226,17 @@ fn reported(step: &StepDef, report: &Report) -> Result<Outcome, Refusal> {
     let possible = step.possible_outcomes();
     let given = match &report.outcome {
         Some(outcome) => outcome.clone(),
-        // One way is the only way.
+        // With a single possible outcome, the agent need not name it.
         None if possible.len() == 1 => possible[0].clone(),
         None => return Err(Refusal::OutcomeNeeded { step: step.id.clone(), possible }),
     };
-    // `default` is an edge for what is not named, so it is never what happened; anything else may be.
+    // `default` matches outcomes that are not named, so it cannot be reported itself, but any other name can.
     let takes_all = possible.contains(&Outcome::Default);
     let is_other = takes_all && step.outcomes.is_empty() && is_name(given.as_str());
-    match (possible.contains(&given) || is_other) && given != Outcome::Default {
-        true => Ok(given),
-        false => Err(Refusal::NoSuchOutcome { step: step.id.clone(), given, possible }),
+    if (possible.contains(&given) || is_other) && given != Outcome::Default {
+        Ok(given)
+    } else {
+        Err(Refusal::NoSuchOutcome { step: step.id.clone(), given, possible })
     }
 }
 
@@ -261,7 +264,7 @@ fn by_case(state: &State, step: &StepDef) -> Result<Outcome, Refusal> {
     Ok(cases.otherwise.clone())
 }
 
-/// How sure the agent is: computed from facts where the step asks for them, otherwise what it says.
+/// The agent's confidence: computed from facts if the step asks for them, otherwise as reported.
 fn measured(confidence: &ConfidenceLoop, report: &Report) -> Result<Confidence, Refusal> {
     if confidence.questions.is_empty() {
         return report.confidence.ok_or(Refusal::ConfidenceNeeded);
@@ -288,7 +291,7 @@ fn measured(confidence: &ConfidenceLoop, report: &Report) -> Result<Confidence, 
     Ok(reached.map(|(level, _)| *level).max().unwrap_or(Confidence::Exploring))
 }
 
-/// Whether a step's bound lets an outcome be.
+/// The effect of a step's bound on an outcome.
 enum Within {
     Yes,
     Instead(Outcome),

@@ -1,4 +1,4 @@
-//! What people do: they answer questions, and decide how a run that has stopped goes on.
+//! Actions of people: answering questions, and deciding how a stopped run continues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,24 +14,23 @@ use crate::limits::{
 use crate::state::{Answer, Decision, ItemStatus, Passage, State, Status, UserQuestion, Waiting};
 use crate::workflow::{Outcome, Severity, StepDef, StepId, Target};
 
-/// How a run that has stopped goes on.
+/// A person's decision about how a stopped run continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// Once more.
+    /// Try once more.
     Continue,
-    /// Only what has to hold blocks; the rest is accepted.
+    /// Only MUST items block; the rest is accepted.
     MustOnly,
-    /// What failed is accepted as it is, except declared checks.
+    /// Accept the failures as they are, except those of declared checks.
     Skip,
-    /// The run ends.
     Abort,
-    /// The step ends with this outcome.
+    /// End the step with this outcome.
     Take(Outcome),
 }
 
 impl Choice {
-    /// Reads what was typed: `continue`, `must-only`, `skip`, `abort`, or an outcome after `take:`.
+    /// Parses `continue`, `must-only`, `skip`, `abort`, or an outcome after `take:`.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "continue" | "retry" => Choice::Continue,
@@ -42,14 +41,14 @@ impl Choice {
         })
     }
 
-    /// What can be chosen while a run waits.
+    /// The choices available for what the run is waiting for.
     pub fn possible(checked: &Checked, waiting: &Waiting) -> Vec<Choice> {
         match waiting {
             Waiting::Limit { .. } => {
                 vec![Choice::Continue, Choice::MustOnly, Choice::Skip, Choice::Abort]
             }
             Waiting::Bound { step, wanted } => {
-                // A gate is passed by what was recorded, and by nobody's word.
+                // A gate is passed by recorded items only, so its outcome cannot be chosen.
                 let step = checked.step(step).filter(|step| step.decide.as_gate().is_none());
                 let outcomes = step.map(|step| step.possible_outcomes());
                 let others = outcomes.unwrap_or_default().into_iter().filter(|outcome| {
@@ -96,7 +95,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// Begins the names of the engine's own questions about gates.
+/// Prefix of the ids of the engine's own questions about gates.
 const ACCEPTANCE_PREFIX: &str = "accept-";
 
 /// The answer that accepts a gate.
@@ -114,8 +113,8 @@ fn acceptance_question(gate: &StepId, name: &str) -> UserQuestion {
     }
 }
 
-/// Whether a person has accepted the gate that the run is at: `None` if the question was not asked during this visit. Only an answer
-/// to the engine's own question counts.
+/// Returns true if a person has accepted the gate the run is at, `None` if the question was not asked during this
+/// visit. Only an answer to the engine's own question counts.
 pub fn gate_acceptance(checked: &Checked, state: &State) -> Option<bool> {
     let question = current_acceptance(checked, state)?;
     let is_about = |given: &&Answer| given.id == question.id && given.ask == question.ask;
@@ -128,7 +127,7 @@ fn current_acceptance(checked: &Checked, state: &State) -> Option<UserQuestion> 
     Some(acceptance_question(&state.step, &gate.name))
 }
 
-/// Asks a person to accept the gate that the run is at. This does not count as a question of the worker.
+/// Asks a person to accept the gate the run is at. This does not count as a question of the worker.
 pub(super) fn ask_acceptance(checked: &Checked, state: &mut State) -> Result<(), Refusal> {
     expect_active(state)?;
     let question = current_acceptance(checked, state)
@@ -137,7 +136,7 @@ pub(super) fn ask_acceptance(checked: &Checked, state: &mut State) -> Result<(),
     Ok(())
 }
 
-/// Somebody asks the user.
+/// Puts the agent's questions to the user.
 pub(super) fn ask(state: &mut State, questions: &[UserQuestion]) -> Result<(), Refusal> {
     if let Status::Waiting(Waiting::Questions { questions: open }) = &state.status
         && open == questions
@@ -148,7 +147,7 @@ pub(super) fn ask(state: &mut State, questions: &[UserQuestion]) -> Result<(), R
     let is_answered = |asked: &UserQuestion| {
         state.answers.iter().any(|answer| answer.id == asked.id && answer.ask == asked.ask)
     };
-    // What the user has answered during this visit is not asked again: the answers are there.
+    // Questions answered during this visit are not asked again: the answers are in the state.
     if !questions.is_empty() && questions.iter().all(is_answered) {
         return Ok(());
     }
@@ -199,16 +198,17 @@ fn check_questions(questions: &[UserQuestion]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The user answers: the run is at the same step again, with the answers.
+/// Takes the user's answers: the run continues at the same step with them.
 pub(super) fn answer(state: &mut State, answers: &BTreeMap<String, String>) -> Result<(), Refusal> {
     let Status::Waiting(Waiting::Questions { questions }) = &state.status else {
         let known = |(id, text): (&String, &String)| {
             state.answers.iter().any(|given| given.id == *id && given.answer == *text)
         };
-        // The same answers again change nothing.
-        return match !answers.is_empty() && answers.iter().all(known) {
-            true => Ok(()),
-            false => Err(Refusal::NotWaiting),
+        // Repeating the same answers has no effect.
+        return if !answers.is_empty() && answers.iter().all(known) {
+            Ok(())
+        } else {
+            Err(Refusal::NotWaiting)
         };
     };
     let missing: Vec<String> = questions
@@ -236,7 +236,7 @@ pub(super) fn answer(state: &mut State, answers: &BTreeMap<String, String>) -> R
     Ok(())
 }
 
-/// A person decides.
+/// Applies a person's decision.
 pub(super) fn choose(
     checked: &Checked,
     state: &mut State,
@@ -247,7 +247,7 @@ pub(super) fn choose(
     expect_short("the note", note)?;
     let Status::Waiting(waiting) = state.status.clone() else {
         return match (&state.status, choice) {
-            // Whoever may decide how a run goes on may also end it.
+            // A person who may decide how a run continues may also end one that is active.
             (Status::Active, Choice::Abort) => {
                 decided(state, choice, note, Vec::new());
                 state.status = Status::Aborted;
@@ -295,8 +295,8 @@ pub(super) fn choose(
                 error: Some(message),
                 report,
             });
-            // Trying again what could not be carried out is no new round of a loop. A gate counts iterations, not visits.
-            let is_bounded = |step: &StepDef| step.bound.is_some() || !step.decide.is_reported();
+            // Retrying a failed step is not a new round of its loop, so extend the bound. A gate counts iterations,
+            // not visits.
             let def = checked.step(&step).filter(|step| step.decide.as_gate().is_none());
             if def.is_some_and(is_bounded) {
                 *state.granted.entry(step.clone()).or_default() += 1;
@@ -308,7 +308,11 @@ pub(super) fn choose(
     }
 }
 
-/// A gate has failed as often as it may, and a person says what is to be.
+fn is_bounded(step: &StepDef) -> bool {
+    step.bound.is_some() || !step.decide.is_reported()
+}
+
+/// Applies a person's decision about a gate that has reached its limit.
 fn at_gate(
     checked: &Checked,
     state: &mut State,
@@ -327,7 +331,7 @@ fn at_gate(
         decided(state, choice, note, Vec::new());
         return go(checked, state, Way::outcome(Outcome::Fail, report));
     }
-    // A red check is nobody's to accept.
+    // A failed check cannot be accepted.
     if let Verdict::Fail { checks, .. } = verdict(gate, review)
         && !checks.is_empty()
     {

@@ -1,4 +1,4 @@
-//! Reviews: recording items, and the verdict of a gate, which is computed from them.
+//! Recording review items, and computing the verdict of a gate from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,22 +11,20 @@ use crate::state::{CheckResult, Item, ItemStatus, Proof, Review, Round, State};
 use crate::template::{Scope, fill};
 use crate::workflow::{Check, Gate, Reverify, Severity, StepId, Workflow};
 
-/// What is recorded about an item. What is not given stays as it is.
+/// A report about an item. Fields that are `None` keep their recorded value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ItemRecord {
-    /// Its name.
     pub id: String,
-    /// What is looked at.
+    /// The part of the work that is reviewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// What has to hold.
+    /// The condition that has to hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
-    /// How bad it is if it does not.
+    /// The severity if the condition does not hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// What was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<ItemStatus>,
     /// The evidence.
@@ -34,31 +32,22 @@ pub struct ItemRecord {
     pub finding: Option<String>,
 }
 
-/// The verdict of a declared check.
+/// A report about a declared check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRecord {
-    /// Its name.
     pub name: String,
-    /// The verdict and how it was come by.
     pub result: CheckResult,
 }
 
-/// What a gate says about what was recorded.
+/// The verdict of a gate on a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It cannot say yet.
-    Open {
-        /// Items without a verdict.
-        todo: Vec<String>,
-        /// Checks without a verdict.
-        checks: Vec<String>,
-    },
-    /// It lets the run on.
+    /// Items or checks are still without a verdict.
+    Open { todo: Vec<String>, checks: Vec<String> },
     Pass {
-        /// Items that failed and do not block in this iteration.
+        /// Failed items that do not block in this iteration.
         passed_over: Vec<String>,
     },
-    /// It does not.
     Fail {
         /// Items and checks that block.
         blocking: Vec<String>,
@@ -67,12 +56,13 @@ pub enum Verdict {
     },
 }
 
-/// The verdict of a gate: nothing without a verdict, no blocking item failed, every check passed.
+/// Computes the verdict of a gate. It passes if every item and check has a verdict, no blocking item failed, and every
+/// check passed.
 pub fn verdict(gate: &Gate, review: &Review) -> Verdict {
     verdict_at(gate, review, gate.blocking(review.iteration))
 }
 
-/// The verdict if only this severity and worse blocks.
+/// Computes the verdict if only this severity and higher ones block.
 pub(super) fn verdict_at(gate: &Gate, review: &Review, least: Severity) -> Verdict {
     let of = |wanted: ItemStatus| {
         review.items.iter().filter(move |item| item.status == wanted).map(|item| item.id.clone())
@@ -93,23 +83,27 @@ pub(super) fn verdict_at(gate: &Gate, review: &Review, least: Severity) -> Verdi
     let failed = review.items.iter().filter(|item| item.status == ItemStatus::Fail);
     let (blocking, lesser): (Vec<&Item>, Vec<&Item>) =
         failed.partition(|item| item.severity >= least);
-    let ids = |items: &[&Item]| items.iter().map(|item| item.id.clone()).collect::<Vec<_>>();
     if blocking.is_empty() && red.is_empty() {
-        return Verdict::Pass { passed_over: ids(&lesser) };
+        return Verdict::Pass { passed_over: item_ids(&lesser) };
     }
-    Verdict::Fail { blocking: [ids(&blocking), red.clone()].concat(), checks: red }
+    Verdict::Fail { blocking: [item_ids(&blocking), red.clone()].concat(), checks: red }
 }
 
-/// Whether a declared check of the gate was run by the engine and is green. Items alone are the word of whoever recorded
-/// them.
+fn item_ids(items: &[&Item]) -> Vec<String> {
+    items.iter().map(|item| item.id.clone()).collect()
+}
+
+/// Returns true if the engine itself ran a declared check of the gate and it passed. Items alone are only the claim of
+/// the agent that recorded them.
 pub fn is_proven(gate: &Gate, review: &Review) -> bool {
-    let is_green = |result: &CheckResult| {
-        result.status == ItemStatus::Pass && matches!(result.proof, Proof::Run { .. })
-    };
-    gate.checks.iter().filter_map(|name| review.checks.get(name)).any(is_green)
+    gate.checks.iter().filter_map(|name| review.checks.get(name)).any(is_green_run)
 }
 
-/// Records items and checks, all or none.
+fn is_green_run(result: &CheckResult) -> bool {
+    result.status == ItemStatus::Pass && matches!(result.proof, Proof::Run { .. })
+}
+
+/// Records all the given items and checks, or none of them.
 pub(super) fn record(
     checked: &Checked,
     state: &mut State,
@@ -130,8 +124,7 @@ pub(super) fn record(
     for record in items {
         record_item(&mut review, record)?;
     }
-    let bytes = |item: &Item| item.scope.len() + item.check.len() + item.finding.len();
-    if review.items.iter().map(bytes).sum::<usize>() > REVIEW_BYTES_MAX {
+    if review.items.iter().map(item_bytes).sum::<usize>() > REVIEW_BYTES_MAX {
         return Err(Refusal::ReviewTooLong);
     }
     for record in checks {
@@ -141,7 +134,11 @@ pub(super) fn record(
     Ok(())
 }
 
-/// The gate whose review is under way: that of the step that the run is at.
+fn item_bytes(item: &Item) -> usize {
+    item.scope.len() + item.check.len() + item.finding.len()
+}
+
+/// The gate whose review the current step belongs to.
 fn gate_under_way<'a>(
     workflow: &'a Workflow,
     state: &State,
@@ -166,13 +163,16 @@ fn gate_under_way<'a>(
         })
 }
 
-/// Whether a text can be a name that stands in prompts and commands.
+/// Returns true if the text can be an id that is used in prompts and commands.
 pub fn is_id(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     !text.is_empty()
         && text.len() <= ID_BYTES_MAX
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && text.bytes().all(plain)
+        && text.bytes().all(is_id_byte)
+}
+
+fn is_id_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
 }
 
 fn record_item(review: &mut Review, record: &ItemRecord) -> Result<(), Refusal> {
@@ -217,7 +217,7 @@ fn new_item(record: &ItemRecord) -> Result<Item, Refusal> {
     Ok(item)
 }
 
-/// An item keeps its meaning: what it checks stays, and its severity can only rise.
+/// Updates a known item. Its check and scope are fixed, and its severity can only rise.
 fn change_item(item: &mut Item, record: &ItemRecord) -> Result<(), Refusal> {
     let id = || record.id.clone();
     if record.check.as_ref().is_some_and(|check| *check != item.check) {
@@ -245,7 +245,7 @@ fn judge(item: &mut Item, record: &ItemRecord) -> Result<(), Refusal> {
     if item.status == ItemStatus::Fail && status != ItemStatus::Fail {
         return Err(Refusal::FailStands { id: item.id.clone() });
     }
-    // What was written about another verdict is no finding of this one.
+    // A finding recorded with another verdict does not explain this one.
     let kept = (item.status == status).then(|| item.finding.clone());
     let finding = record.finding.clone().or(kept).unwrap_or_default();
     if status == ItemStatus::Fail && finding.trim().is_empty() {
@@ -288,7 +288,7 @@ fn record_check(
     } else if record.result.status != ItemStatus::Fail
         && checks.get(name).is_some_and(|known| known.status == ItemStatus::Fail)
     {
-        // Nobody takes back by a word what was found; a run may, for it shows how things are.
+        // A claim cannot overrule a recorded failure, but a run of the command can.
         return Err(Refusal::FailStands { id: name.clone() });
     }
     checks.insert(name.clone(), record.result.clone());
@@ -299,8 +299,8 @@ fn was_run(wanted: &str, proof: &Proof) -> bool {
     matches!(proof, Proof::Run { command, .. } if command.trim() == wanted)
 }
 
-/// Takes away verdicts of checks whose command has become another one, by a parameter or an output that was just reported:
-/// what was run says nothing about what is to be run now.
+/// Drops the verdicts of checks whose command has changed because of a parameter or an output that was just reported:
+/// the old run proves nothing about the new command.
 pub(super) fn drop_stale(workflow: &Workflow, state: &mut State) {
     let mut stale: Vec<(StepId, String)> = Vec::new();
     for (gate, review) in state.reviews.iter().filter(|(_, review)| !review.passed) {
@@ -323,7 +323,7 @@ pub(super) fn drop_stale(workflow: &Workflow, state: &mut State) {
     }
 }
 
-/// Keeps an iteration as it is.
+/// Archives the current iteration.
 pub(super) fn close(review: &mut Review, passed: bool) {
     review.rounds.push(Round {
         iteration: review.iteration,
@@ -334,7 +334,7 @@ pub(super) fn close(review: &mut Review, passed: bool) {
     review.passed = passed;
 }
 
-/// The gate has failed: the next iteration begins, with what has to be looked at again open.
+/// Starts the next iteration after the gate has failed, and reopens the items that have to be reviewed again.
 pub(super) fn fail(gate: &Gate, review: &mut Review) {
     close(review, false);
     review.iteration += 1;
@@ -348,12 +348,11 @@ fn reopen(review: &mut Review, mode: Reverify) {
             item.finding.clear();
         }
     }
-    // A check that passed before the repair says nothing about what comes after it.
+    // A check that passed before the repair proves nothing about the repaired state.
     review.checks.clear();
 }
 
-/// A review that was passed and is come to again is a new one: it looks at everything again, as strictly as the first
-/// time.
+/// Resets a passed review that is entered again: everything is reviewed anew, as strictly as the first time.
 pub(super) fn reopen_after_pass(workflow: &Workflow, state: &mut State, step: &StepId) {
     for (gate_step, gate) in workflow.gates() {
         if gate_step.id != *step && !gate.reviews.contains(step) {

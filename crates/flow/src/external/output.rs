@@ -1,7 +1,8 @@
-//! What a script prints, as a step. Three forms are read: the tags that scripts print (`step_header`, `current_action`,
-//! `invoke_after`), the ones that their manual shows (`DO`, `NEXT`, `INVOKE_AFTER`), and plain text (`STEP 1/4: …`, `DO:`).
+//! Parses the output of a script into a step. Three forms are supported: the tags scripts print (`step_header`,
+//! `current_action`, `invoke_after`), the tags their manual shows (`DO`, `NEXT`, `INVOKE_AFTER`), and plain text
+//! (`STEP 1/4: …`, `DO:`).
 //!
-//! Routing fails closed: a step whose routing is not understood, or contradicts its gate, stops for a person.
+//! Routing fails closed: a step whose routing cannot be parsed, or contradicts its gate, stops for a person.
 
 use super::scan::{self, Close, Tag};
 use super::{Numbering, Said};
@@ -12,29 +13,23 @@ use crate::step::{
 
 mod block;
 
-/// What a script has printed is no step.
+/// The reason why a script's output is not a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutputError {
-    /// It is too long.
     #[error("the script has printed {bytes} bytes, and {SCRIPT_OUTPUT_BYTES_MAX} is the limit")]
-    TooLong {
-        /// How long.
-        bytes: usize,
-    },
-    /// It says nothing.
+    TooLong { bytes: usize },
     #[error("the script has printed nothing")]
     Empty,
-    /// It does not say which step it is.
     #[error(
         "the script has printed no step: neither <step_header> nor a line `STEP 1/4: …`; it begins: {start}"
     )]
     NoStep {
-        /// How it begins.
+        /// The beginning of the first line.
         start: String,
     },
 }
 
-/// The step that a script has printed. Its numbers are ours: they start at 1.
+/// Parses a script's output. The step numbers in the result start at 1.
 pub fn parse(output: &str, numbering: Numbering) -> Result<StepView, OutputError> {
     if output.len() > SCRIPT_OUTPUT_BYTES_MAX {
         return Err(OutputError::TooLong { bytes: output.len() });
@@ -42,14 +37,14 @@ pub fn parse(output: &str, numbering: Numbering) -> Result<StepView, OutputError
     if output.trim().is_empty() {
         return Err(OutputError::Empty);
     }
-    // A script may also speak our own form, which says more.
+    // A script may also print our own XML form, which carries more.
     if let Ok(view) = crate::render::parse_xml(output.trim()) {
         return Ok(closed(view));
     }
     let header = header(output).ok_or_else(|| OutputError::NoStep {
         start: output.trim().lines().next().unwrap_or_default().chars().take(80).collect(),
     })?;
-    // Only who counts from 0 has a step 0.
+    // Step 0 exists only in scripts that count from 0.
     let numbering = if header.step == 0 { Numbering::FromZero } else { numbering };
     let body = body(output);
     let actions = block::read(body.actions);
@@ -79,7 +74,7 @@ pub fn parse(output: &str, numbering: Numbering) -> Result<StepView, OutputError
     }))
 }
 
-/// The step with a person to decide where its gate does not let the run go where its routing leads.
+/// Stops the step for a person if its routing leads on although its gate does not allow it.
 fn closed(view: StepView) -> StepView {
     let Some(gate) = &view.gate else { return view };
     let leads_on = match &view.next {
@@ -101,12 +96,11 @@ fn closed(view: StepView) -> StepView {
     StepView { next: person(about), ..view }
 }
 
-/// A person has to decide.
 fn person(about: String) -> Next {
     Next::Person { about, choices: Vec::new(), questions: Vec::new(), command: None }
 }
 
-/// The gate of a step: the first that failed, if there are several.
+/// Returns the first gate that has not passed, else the first one.
 fn strictest<'a, 'b>(gates: &'b [Tag<'a>]) -> Option<&'b Tag<'a>> {
     let has_passed = |tag: &&Tag<'_>| gate_status(tag) == "pass";
     gates.iter().find(|tag| !has_passed(tag)).or(gates.first())
@@ -116,7 +110,7 @@ fn gate_status(tag: &Tag<'_>) -> String {
     tag.attribute("status").unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The output without the explanation of the tags, which names them all.
+/// Skips the explanation of the tags, which mentions all of them.
 fn after_mandate(output: &str) -> &str {
     let mandate = scan::find(output, &["xml_format_mandate"], Close::Own);
     &output[mandate.map_or(0, |tag| tag.end)..]
@@ -145,7 +139,7 @@ fn header(output: &str) -> Option<Header> {
     output.lines().find_map(text_header)
 }
 
-/// `STEP 3/7: Title`, `Step 3 of 7 - Title`, with whatever stands before it.
+/// Parses `STEP 3/7: Title` or `Step 3 of 7 - Title`, after any prefix.
 fn text_header(line: &str) -> Option<Header> {
     let upper = line.to_ascii_uppercase();
     let at = upper.find("STEP ")? + "STEP ".len();
@@ -172,7 +166,7 @@ fn leading_number(text: &str) -> Option<(usize, &str)> {
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// What to do, and what is said about what comes next.
+/// The two parts of an output: what to do, and the routing.
 struct Body<'a> {
     actions: &'a str,
     routing: &'a str,
@@ -224,7 +218,7 @@ fn next(body: &Body<'_>, step: usize, total: usize, numbering: Numbering) -> Nex
     }
     let said = without_label(body.routing);
     let says_complete = says_complete(said);
-    // The text form that scripts share says COMPLETE one step early when it is used with numbers from 1.
+    // The shared text template prints COMPLETE one step early when it is used with numbers from 1.
     let is_early = body.form == Form::Text && says_complete && step + 1 == total;
     if is_early {
         return Next::Ways { ways: vec![untold(step + 1, said)], on_error: None };
@@ -233,7 +227,7 @@ fn next(body: &Body<'_>, step: usize, total: usize, numbering: Numbering) -> Nex
         let ways = vec![untold(numbering.to_ours(to), body.routing)];
         return Next::Ways { ways, on_error: None };
     }
-    // A last step that routes nowhere ends the workflow. One with routing that was not understood may lead anywhere.
+    // A last step without routing ends the workflow. Routing that cannot be parsed may lead anywhere, so it does not.
     let is_last = said.is_empty() && total > 0 && step >= total;
     if says_complete || is_last {
         let message = if said.is_empty() { "The workflow is complete." } else { said };
@@ -247,7 +241,7 @@ fn next(body: &Body<'_>, step: usize, total: usize, numbering: Numbering) -> Nex
     })
 }
 
-/// The routing without the label that introduces it in the text form.
+/// Strips the label that introduces the routing in the text form.
 fn without_label(routing: &str) -> &str {
     let said = routing.trim();
     let labels = ["INVOKE AFTER:", "INVOKE_AFTER:", "NEXT STEP:", "NEXT:"];
@@ -258,8 +252,9 @@ fn without_label(routing: &str) -> &str {
     }
 }
 
-/// Whether routing says that the workflow is complete: `COMPLETE` or `WORKFLOW COMPLETE`, alone or with a remark behind a
-/// punctuation mark. `INCOMPLETE`, `COMPLETE the list` and a remark that names a step say something else.
+/// Returns true if the routing says that the workflow is complete: `COMPLETE` or `WORKFLOW COMPLETE`, alone or
+/// followed by a punctuation mark and a remark. `INCOMPLETE`, `COMPLETE the list` and a remark that names a step don't
+/// count.
 fn says_complete(said: &str) -> bool {
     let said = said.strip_prefix("WORKFLOW").map_or(said, str::trim_start);
     let Some(remark) = said.strip_prefix("COMPLETE") else { return false };
@@ -270,10 +265,11 @@ fn says_complete(said: &str) -> bool {
     is_apart && step_number(remark).is_none()
 }
 
-/// How much of a routing that was not understood is shown.
+/// The maximum number of characters quoted from routing that cannot be parsed.
 const ROUTING_SHOWN_CHARS: usize = 200;
 
-/// The step that routing such as `Step 2 - Go on` or `Continue with step 2.` names. Routing with a condition names none.
+/// Parses the step number in routing such as `Step 2 - Go on` or `Continue with step 2.`. Returns `None` for
+/// conditional routing.
 fn named_step(said: &str) -> Option<usize> {
     const VERBS: &[&str] = &["GO", "ON", "CONTINUE", "PROCEED", "MOVE", "TO", "WITH"];
     let line = said.lines().next()?;
@@ -287,7 +283,7 @@ fn named_step(said: &str) -> Option<usize> {
     (is_plain && is_apart && step_number(rest).is_none()).then_some(number)
 }
 
-/// The first step that a text names by its number, where it does so, and the text behind the number.
+/// Returns the first step number in a text, the position of the word before it, and the text after the number.
 fn step_number(text: &str) -> Option<(usize, usize, &str)> {
     let upper = text.to_ascii_uppercase();
     upper.match_indices("STEP").find_map(|(at, word)| {
@@ -296,7 +292,7 @@ fn step_number(text: &str) -> Option<(usize, usize, &str)> {
     })
 }
 
-/// The step that follows, where the script has given no command for it.
+/// The next step, where the script gives no command for it.
 fn untold(to: usize, routing: &str) -> Way {
     let said = routing.trim().lines().next().unwrap_or_default();
     let title = said.strip_prefix("NEXT:").unwrap_or_default().trim();
@@ -326,7 +322,7 @@ fn ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
         Some(way(outcome, String::new(), &command, numbering))
     };
     let mut ways: Vec<Way> = branches.iter().filter_map(branch).collect();
-    // A review that can only pass is none.
+    // A review that can only pass is not a review: add the missing outcome and let a person decide it.
     for missing in ["ok", "fail"] {
         let has = |outcome: &str| ways.iter().any(|way| way.outcome.as_deref() == Some(outcome));
         if ways.len() == 1 && (has("ok") || has("fail")) && !has(missing) {
@@ -336,7 +332,7 @@ fn ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
     ways
 }
 
-/// A way that leads to a person: the script gives no command for it.
+/// An outcome that leads to a person, because the script gives no command for it.
 fn undecided(outcome: String, said: &str) -> Way {
     let when: String = said.chars().take(ROUTING_SHOWN_CHARS).collect();
     Way {
@@ -348,7 +344,7 @@ fn undecided(outcome: String, said: &str) -> Way {
     }
 }
 
-/// One command, or several with words before each that say when.
+/// Parses a single command, or several, each preceded by its condition.
 fn plain_ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut said = String::new();
@@ -374,13 +370,13 @@ fn plain_ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
         let to = one.to.map_or_else(|| "on".to_owned(), |to| to.to_string());
         let status = Said::read(&one.command.argv).status;
         one.outcome = Some(match (status, one.to) {
-            // Two commands to one step that report different verdicts are two outcomes.
+            // Two commands for one step that report different verdicts are two outcomes.
             (Some(QrStatus::Pass), _) => "ok".to_owned(),
             (Some(QrStatus::Fail), _) => "fail".to_owned(),
             (None, Some(to)) if to == step => "iterate".to_owned(),
             (None, _) => format!("to-{to}"),
         });
-        // Two commands to one step differ only in what else they say.
+        // Two commands for one step with the same outcome differ only in other arguments; keep the first.
         if ways.iter().all(|known: &Way| known.outcome != one.outcome) {
             ways.push(one);
         }

@@ -1,5 +1,5 @@
-//! How far a run of a script has come. Counters live here: what the script's command lines say about them, or forget, does
-//! not count.
+//! Tracks the progress of a script run. The counters here are authoritative: those in the script's command lines are
+//! ignored.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,85 +7,67 @@ use super::{Call, Said, Script};
 use crate::limits::{SCRIPT_ITERATIONS_MAX, SCRIPT_STEPS_MAX};
 use crate::step::{Next, StepView, Way};
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The call that shows the step that the run is at.
+    /// The call that shows the current step.
     pub call: Call,
-    /// How many steps were shown, which starts at 1.
+    /// The number of steps shown so far, starting at 1.
     pub turn: u32,
-    /// Whether it goes on.
     pub standing: Standing,
-    /// Which time round the loop; the first is 1.
+    /// The iteration of the loop, starting at 1.
     iteration: u32,
-    /// How many times a loop may be gone round; a person may allow more.
+    /// The maximum number of iterations of a loop; a person may raise it.
     limit: u32,
-    /// The step that the loop was closed from: it is left behind that.
+    /// The last step that led back. The loop is left by going to a later step.
     loop_end: Option<usize>,
     /// The script's name.
     name: String,
-    /// Whether the script has shown that it takes the options of a review loop.
+    /// True if the script has shown that it supports the options of a review loop.
     knows_review: bool,
 }
 
-/// Whether a run goes on.
+/// The status of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// It does.
     Active,
-    /// It is complete.
     Done,
-    /// A person has to decide: the loop was gone round as often as it may.
+    /// The loop has reached its limit, and a person has to decide.
     Stopped {
         /// The step that leads back.
         step: usize,
-        /// How often it was gone round.
+        /// The number of iterations so far.
         iterations: u32,
         /// The call that would come next.
         wanted: Box<Call>,
     },
-    /// A person has to decide: the routing of the step was not understood, or contradicts its gate.
+    /// The routing of the step cannot be parsed or contradicts its gate, and a person has to decide.
     Unrouted {
-        /// Why it was not followed.
+        /// The reason why the routing was not followed.
         about: String,
-        /// The call for the step after it; none if it is the last.
+        /// The call for the following step; `None` if this is the last.
         wanted: Option<Box<Call>>,
     },
 }
 
-/// A step of a script cannot be left like that.
+/// The reason why a step cannot be left this way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgressError {
-    /// The run is not active.
     #[error("the run is over, or waits for a person")]
     NotActive,
-    /// The script has shown another step than was asked for.
+    /// The script shows a different step from the one it was asked for.
     #[error("the script was asked for step {asked}, and shows step {shown}")]
-    OtherStep {
-        /// What was asked for.
-        asked: usize,
-        /// What it shows.
-        shown: usize,
-    },
-    /// There are several ways.
+    OtherStep { asked: usize, shown: usize },
+    /// The step has several outcomes, and none was given.
     #[error("say which: {}", possible.join(", "))]
-    OutcomeNeeded {
-        /// The outcomes.
-        possible: Vec<String>,
-    },
-    /// There is no such way.
+    OutcomeNeeded { possible: Vec<String> },
     #[error("`{given}` is not possible here: {}", possible.join(", "))]
-    NoSuchOutcome {
-        /// What was given.
-        given: String,
-        /// The outcomes.
-        possible: Vec<String>,
-    },
+    NoSuchOutcome { given: String, possible: Vec<String> },
 }
 
 impl Progress {
-    /// A run at its first step.
+    /// Starts a run at its first step.
     pub fn start(script: &Script) -> Self {
         Progress {
             call: Call::first(script),
@@ -99,13 +81,13 @@ impl Progress {
         }
     }
 
-    /// Which time round the loop; the first is 1.
+    /// The iteration of the loop, starting at 1.
     pub fn iteration(&self) -> u32 {
         self.iteration
     }
 }
 
-/// The run after a step that ended like that. The view is what the script has shown for [`Progress::call`].
+/// Advances a run past a step with this outcome. `view` is the script's output for [`Progress::call`].
 pub fn next(
     progress: &Progress,
     view: &StepView,
@@ -126,7 +108,7 @@ pub fn next(
         Next::Person { .. } | Next::Record { .. } => return Ok(shown(progress.clone(), view)),
     };
     let way = chosen(ways, outcome)?;
-    // Where another script takes over, this one has come to its end.
+    // If a different script takes over, this run is complete.
     if !way.command.argv.is_empty() && name_of(&way.command.argv) != progress.name {
         return Ok(Progress { standing: Standing::Done, ..progress.clone() });
     }
@@ -149,7 +131,7 @@ pub fn next(
     }
 }
 
-/// The run after the script has shown a step: one whose routing was not understood waits for a person.
+/// Updates a run after the script has shown a step: if the routing cannot be parsed, the run waits for a person.
 pub fn shown(progress: Progress, view: &StepView) -> Progress {
     match &view.next {
         Next::Person { about, .. } => unrouted(progress, view, about.clone()),
@@ -167,8 +149,8 @@ fn unrouted(progress: Progress, view: &StepView, about: String) -> Progress {
     Progress { standing: Standing::Unrouted { about, wanted }, ..progress }
 }
 
-/// Goes on with a run that waits for a person: one more time round a loop, or the step after one whose routing was not
-/// understood. None if the run does not wait.
+/// Resumes a run that waits for a person: with one more iteration of the loop, or with the step after the one whose
+/// routing cannot be parsed. Returns `None` if the run is not waiting.
 pub fn go_on(progress: &Progress) -> Option<Progress> {
     let (step, wanted) = match &progress.standing {
         Standing::Stopped { step, wanted, .. } => (step, wanted),
@@ -227,7 +209,7 @@ fn moved(
         step: to,
         total,
         flags: super::QrFlags {
-            // A script that has no such option would refuse it.
+            // A script without this option would reject it.
             iteration: if knows_review { iteration } else { 1 },
             fail: said.fail || has_failed && leads_back && knows_review,
             status: said.status,
@@ -253,13 +235,13 @@ fn moved(
     Progress { call, turn: progress.turn.saturating_add(1), iteration, ..after }
 }
 
-/// How many words of a command line are the program and its script.
+/// The number of leading words of a command line that name the program and the script.
 fn program_words(argv: &[String]) -> usize {
     let is_module = argv.get(1).is_some_and(|word| word == "-m");
     argv.len().min(if is_module { 3 } else { 2 })
 }
 
-/// The name of the script of a command line: the last part of its path or module.
+/// The name of the script in a command line: the last component of its path or module.
 fn name_of(argv: &[String]) -> &str {
     let word = argv[..program_words(argv)].last().map(String::as_str).unwrap_or_default();
     let word = word.rsplit('/').next().unwrap_or_default();
@@ -267,7 +249,7 @@ fn name_of(argv: &[String]) -> &str {
     word.rsplit('.').next().unwrap_or_default()
 }
 
-/// A counter that the script passes to itself is ours too.
+/// Replaces the counter that a script passes to itself with ours.
 fn own_counter(arguments: &mut [String], iteration: u32) {
     let at = arguments.iter().position(|word| word == "--iteration");
     if let Some(value) = at.and_then(|at| arguments.get_mut(at + 1)) {

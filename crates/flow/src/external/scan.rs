@@ -1,19 +1,18 @@
-//! Finding tags and command lines in text that is not escaped, so that no XML parser would read it.
+//! Finds tags and command lines in unescaped text that an XML parser would reject.
 
-/// A tag with what is in it.
+/// A tag with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tag<'a> {
     pub(super) name: &'a str,
     attributes: &'a str,
     pub(super) inner: &'a str,
-    /// Where it starts.
+    /// Byte offset of the `<`.
     pub(super) start: usize,
-    /// Where what follows it starts.
+    /// Byte offset just past the closing tag.
     pub(super) end: usize,
 }
 
 impl Tag<'_> {
-    /// The value of an attribute.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
         let mut rest = self.attributes;
         while let Some(at) = rest.find(name) {
@@ -32,27 +31,27 @@ impl Tag<'_> {
     }
 }
 
-/// Where the end of a tag is looked for.
+/// The closing tag to look for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Close {
-    /// The one that belongs to it.
+    /// The matching one.
     Own,
-    /// The last one: for tags that are there once, whatever is written in them.
+    /// The last one: for tags that occur once and may contain anything.
     Last,
 }
 
-/// How many tags without an end are tried before the rest is taken as text: each costs a look through all of it.
+/// The maximum number of unclosed tags to try before the rest is taken as text: each costs a scan of the whole text.
 const OPEN_TAGS_MAX: usize = 100;
 
-/// How long a tag may be, with its attributes.
+/// The maximum length of an opening tag with its attributes.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 
-/// The first tag of one of these names.
+/// Returns the first tag with one of these names.
 pub(super) fn find<'a>(text: &'a str, names: &[&str], close: Close) -> Option<Tag<'a>> {
     tags(text, names, close).next()
 }
 
-/// All tags of one of these names, none of them inside another.
+/// Returns all tags with one of these names, without nested ones.
 pub(super) fn find_all<'a>(text: &'a str, names: &[&str]) -> Vec<Tag<'a>> {
     tags(text, names, Close::Own).collect()
 }
@@ -78,12 +77,15 @@ fn tags<'a>(text: &'a str, names: &[&str], close: Close) -> impl Iterator<Item =
     })
 }
 
-/// The name of a tag, after its `<`.
+/// Parses the name of a tag after its `<`.
 fn name_at(after: &str) -> Option<&str> {
-    let is_name = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
-    let name = &after[..after.find(|char| !is_name(char)).unwrap_or(after.len())];
+    let name = &after[..after.find(|char| !is_name_char(char)).unwrap_or(after.len())];
     let is_tag = after[name.len()..].starts_with(['>', '/', ' ', '\t', '\n', '\r']);
     (is_tag && !name.is_empty()).then_some(name)
+}
+
+fn is_name_char(char: char) -> bool {
+    char.is_ascii_alphanumeric() || char == '_' || char == '-'
 }
 
 fn tag_at<'a>(text: &'a str, at: usize, name: &'a str, close: Close) -> Option<Tag<'a>> {
@@ -104,9 +106,9 @@ fn tag_at<'a>(text: &'a str, at: usize, name: &'a str, close: Close) -> Option<T
     Some(Tag { name, attributes, inner, start: at, end: content + length + ending.len() })
 }
 
-/// The `>` that ends a tag, and not one in a quoted value.
+/// Matches the `>` that ends an opening tag, skipping those in quoted values.
 fn end_of_head(rest: &str) -> impl FnMut(char) -> bool + use<> {
-    // A quote that is never closed quotes nothing.
+    // Ignore a quote character that is never closed.
     let is_balanced = |quote: char| {
         let head = rest.split('\n').next().unwrap_or_default();
         head.matches(quote).count().is_multiple_of(2)
@@ -123,7 +125,7 @@ fn end_of_head(rest: &str) -> impl FnMut(char) -> bool + use<> {
     }
 }
 
-/// Where the end that belongs to a tag is, with others of the same name inside it passed over.
+/// Returns the offset of the matching closing tag, skipping nested tags of the same name.
 fn own_end(content: &str, name: &str, ending: &str) -> Option<usize> {
     let beginning = format!("<{name}");
     let mut from = 0;
@@ -142,7 +144,7 @@ fn own_end(content: &str, name: &str, ending: &str) -> Option<usize> {
     }
 }
 
-/// The python command lines in a text that name a step, with the folder that they say they run in.
+/// Finds the Python command lines in a text that name a step, each with its working directory if one is given.
 pub(super) fn invocations(text: &str) -> Vec<(String, Option<String>)> {
     let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
     let mut found = Vec::new();
@@ -163,7 +165,7 @@ pub(super) fn invocations(text: &str) -> Vec<(String, Option<String>)> {
     found
 }
 
-/// The calls in a line: from `python` to a backquote, a tag or the end.
+/// Finds the calls in a line: from `python` to a backquote, a pipe, a closing tag or the end of the line.
 pub(super) fn calls(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut from = 0;

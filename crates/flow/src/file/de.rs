@@ -1,4 +1,4 @@
-//! From a YAML tree to the types of a workflow, so that every mistake has its place in the file.
+//! Deserialises a YAML tree into the types of a workflow, with a span for every error.
 
 use std::fmt;
 
@@ -11,7 +11,6 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// What is wrong, and where.
 #[derive(Debug)]
 pub(super) struct Error {
     pub(super) message: String,
@@ -42,9 +41,10 @@ impl de::Error for Error {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        de::Error::custom(match expected.contains(&BLOCK) {
-            true => no_block(variant, expected),
-            false => unknown("word", variant, expected),
+        de::Error::custom(if expected.contains(&BLOCK) {
+            no_block(variant, expected)
+        } else {
+            unknown("word", variant, expected)
         })
     }
 
@@ -61,10 +61,10 @@ impl de::Error for Error {
     }
 }
 
-/// A kind of block that nothing else has: by it the kinds of blocks are known.
+/// A variant that only the enum of blocks has, used to recognise that enum.
 const BLOCK: &str = "orchestrator_constraint";
 
-/// A sentence with a colon looks like a block to YAML.
+/// The message for an unknown block: a sentence with a colon looks like a block to YAML.
 fn no_block(given: &str, kinds: &'static [&'static str]) -> String {
     let hint = match nearest(given, kinds.iter().copied()) {
         Some(near) => format!("is `{near}` meant?"),
@@ -73,7 +73,7 @@ fn no_block(given: &str, kinds: &'static [&'static str]) -> String {
     format!("`{}` is no kind of block; {hint}", short(given))
 }
 
-/// What stands there and what is expected, in words.
+/// The message for a value of the wrong type.
 fn not_expected(given: Unexpected<'_>, expected: &dyn Expected) -> String {
     let expected = in_words(&expected.to_string());
     let hint = match (expected.as_str(), given) {
@@ -97,7 +97,7 @@ fn not_expected(given: Unexpected<'_>, expected: &dyn Expected) -> String {
     format!("{expected} is expected here, and this is {given}{hint}")
 }
 
-/// What serde expects, without the words of Rust.
+/// Translates serde's description of a type into the terms of YAML.
 fn in_words(expected: &str) -> String {
     let words = match expected {
         "a sequence" => "a list",
@@ -114,10 +114,10 @@ fn in_words(expected: &str) -> String {
     words.to_owned()
 }
 
-/// How much of a text is quoted.
+/// The maximum length of a quoted text.
 const QUOTED_CHARS_MAX: usize = 40;
 
-/// The beginning of a text.
+/// Shortens a text for quoting.
 fn short(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
@@ -133,7 +133,7 @@ fn unknown(what: &str, given: &str, expected: &'static [&'static str]) -> String
     format!("`{}` is no known {what} here{hint}", short(given))
 }
 
-/// A node, read by serde.
+/// A serde deserializer for a node.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'de>(pub(super) &'de Node);
 
@@ -156,7 +156,7 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
         result.map_err(|error| error.at(span))
     }
 
-    /// A text is a text, also where it looks like a number.
+    /// Accepts any scalar as text, even one that looks like a number.
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match &self.0.value {
             Value::Scalar(scalar) if !self.0.is_null() => visitor
@@ -175,10 +175,7 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.0.is_null() {
-            true => visitor.visit_none(),
-            false => visitor.visit_some(self),
-        }
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -271,7 +268,7 @@ impl<'de> MapAccess<'de> for Fields<'de> {
     }
 }
 
-/// The key of a mapping: always text, and an enum of words where one is wanted.
+/// A deserializer for the key of a mapping: always text, or a unit variant where an enum is expected.
 struct Key<'de>(&'de Entry);
 
 impl<'de> de::Deserializer<'de> for Key<'de> {
@@ -304,7 +301,7 @@ impl<'de> de::Deserializer<'de> for Key<'de> {
     }
 }
 
-/// `kind: value`, as one of several kinds.
+/// `kind: value`, as a variant of an enum.
 struct Variant<'de>(&'de Entry);
 
 impl<'de> EnumAccess<'de> for Variant<'de> {
@@ -324,11 +321,10 @@ impl<'de> VariantAccess<'de> for Reader<'de> {
     type Error = Error;
 
     fn unit_variant(self) -> Result<(), Error> {
-        match self.0.is_null() {
-            true => Ok(()),
-            false => {
-                Err(Error { message: "nothing is expected here".into(), span: Some(self.0.span) })
-            }
+        if self.0.is_null() {
+            Ok(())
+        } else {
+            Err(Error { message: "nothing is expected here".into(), span: Some(self.0.span) })
         }
     }
 

@@ -1,4 +1,4 @@
-//! Reading: everything that can be wrong with a file, at its place, and nothing that takes long.
+//! Reading: everything that can be wrong with a file, with its position, and no slow paths.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! How large the boxes of nodes are, and the text in them.
+//! Measures the boxes of nodes and wraps their text.
 
 use super::model::{Graph, Hands, Kind, Node};
 use super::text::{width, wrap};
@@ -7,36 +7,36 @@ pub(super) const TITLE_SIZE: i32 = 13;
 pub(super) const NOTE_SIZE: i32 = 11;
 pub(super) const TITLE_LINE: i32 = 17;
 pub(super) const NOTE_LINE: i32 = 15;
-/// Where the text begins, after the number.
+/// The left edge of the text, after the number.
 pub(super) const TEXT_INDENT: i32 = 44;
-/// How far the points of a gate stand out.
+/// The distance by which the points of a gate stick out.
 pub(super) const GATE_SLANT: i32 = 16;
-/// How far each card under a dispatch shows.
+/// The visible height of each card behind a dispatch.
 pub(super) const CARD: i32 = 5;
 const PADDING: i32 = 12;
 const TITLE_LINES_MAX: usize = 4;
 const NOTE_LINES_MAX: usize = 3;
 
-/// A box, as large as its text needs it.
+/// A box sized to its text.
 #[derive(Clone, Debug)]
 pub(super) struct Box {
     pub width: i32,
-    /// Of the box itself, without the cards that show above it.
+    /// The height of the box itself, without the cards that show above it.
     pub height: i32,
-    /// How much of it the cards of a dispatch take, above the box.
+    /// The height of the dispatch cards above the box.
     pub cards: i32,
     pub title: Vec<String>,
     pub notes: Vec<String>,
 }
 
 impl Box {
-    /// The height of the text.
     pub(super) fn text_height(&self) -> i32 {
         self.title.len() as i32 * TITLE_LINE + self.notes.len() as i32 * NOTE_LINE
     }
 }
 
-/// The boxes of all nodes. `crowd` is how many stand side by side: the more, the narrower they are.
+/// Measures the boxes of all nodes. `crowd` is the maximum number of boxes side by side: the more, the narrower they
+/// are.
 pub(super) fn boxes(graph: &Graph, crowd: usize) -> Vec<Box> {
     let column = match crowd {
         0..=3 => 224,

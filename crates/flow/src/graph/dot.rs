@@ -1,4 +1,4 @@
-//! A workflow as a DOT graph.
+//! Renders a workflow as a DOT graph.
 
 use std::fmt::Write as _;
 
@@ -63,7 +63,7 @@ fn shape(at: usize, node: &Node) -> String {
     .to_owned();
     match node.hands {
         Hands::None => {}
-        // DOT's way of drawing several of a kind.
+        // Several outlines are DOT's notation for several of a kind.
         Hands::One => look.push_str(", peripheries=2"),
         Hands::Several => look.push_str(", peripheries=3"),
     }
@@ -83,15 +83,12 @@ fn arrow(graph: &Graph, edge: &Edge) -> String {
         EdgeKind::Outcome if edge.is_back => look.push("color=\"#b45309\"".to_owned()),
         EdgeKind::Outcome => {}
     }
-    let look = match look.is_empty() {
-        true => String::new(),
-        false => format!(" [{}]", look.join(", ")),
-    };
+    let look = if look.is_empty() { String::new() } else { format!(" [{}]", look.join(", ")) };
     let end = |at: usize| name(at, &graph.nodes[at]);
     format!("\"{}\" -> \"{}\"{look};", end(edge.from), end(edge.to))
 }
 
-/// Text within quotes. DOT reads character references in labels, so an ampersand is one too.
+/// Escapes text for a quoted label. DOT decodes character references in labels, so `&` is escaped too.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

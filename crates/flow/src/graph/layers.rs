@@ -1,19 +1,19 @@
-//! Which node stands in which row.
+//! Assigns each node to a layer (a row of the diagram).
 //!
-//! A node stands below all that lead to it. Phases are bands of rows: a node stands in a band of its phase, and where
-//! the order of the phases is not that of the steps, a phase has several bands.
+//! A node is placed below all its predecessors. Phases are bands of layers: a node is placed in a band of its phase,
+//! and if the order of the phases differs from that of the steps, a phase has several bands.
 
 use super::model::{Graph, Kind};
 
 #[derive(Clone, Debug)]
 pub(super) struct Layers {
-    /// The layer of each node, from the top.
+    /// The layer of each node, counted from the top.
     pub of: Vec<usize>,
     pub count: usize,
     pub bands: Vec<Band>,
 }
 
-/// Layers that belong to one phase.
+/// A range of layers that belongs to one phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Band {
     pub phase: Option<usize>,
@@ -45,7 +45,7 @@ impl Layers {
     }
 }
 
-/// The nodes so that each comes after all that lead to it.
+/// Sorts the nodes so that each comes after all its predecessors.
 fn topological(graph: &Graph) -> Vec<usize> {
     let mut waits: Vec<usize> = vec![0; graph.nodes.len()];
     graph.forward().for_each(|edge| waits[edge.to] += 1);
@@ -64,7 +64,7 @@ fn topological(graph: &Graph) -> Vec<usize> {
     order
 }
 
-/// The phases of the bands from the top, and the band of each node but the end.
+/// Returns the phases of the bands from the top, and the band of each node except the end.
 fn bands(graph: &Graph, order: &[usize]) -> (Vec<Option<usize>>, Vec<Option<usize>>) {
     let mut labels = vec![None];
     let used = |phase: &usize| graph.nodes.iter().any(|node| node.phase == Some(*phase));
@@ -85,7 +85,7 @@ fn bands(graph: &Graph, order: &[usize]) -> (Vec<Option<usize>>, Vec<Option<usiz
     (labels, band_of)
 }
 
-/// Gives the members of a band their layers, from `free` on; the last layer, if there are any members.
+/// Assigns layers from `free` on to the members of a band. Returns the last layer, or `None` if there are no members.
 fn fill(graph: &Graph, members: &[usize], free: usize, of: &mut [usize]) -> Option<usize> {
     for &node in members {
         let above = graph.forward().filter(|edge| edge.to == node).map(|edge| of[edge.from] + 1);
@@ -96,7 +96,7 @@ fn fill(graph: &Graph, members: &[usize], free: usize, of: &mut [usize]) -> Opti
     members.iter().map(|node| of[*node]).max()
 }
 
-/// A step that only a loop leads to stands next to where it leads, not at the top of its band.
+/// Moves steps that only a back edge leads to next to their successors, instead of the top of the band.
 fn settle(graph: &Graph, members: &[usize], last: usize, of: &mut [usize]) {
     for &node in members.iter().rev() {
         let is_root = !graph.forward().any(|edge| edge.to == node);

@@ -1,7 +1,7 @@
-//! Where everything stands: boxes, lines, labels and bands, in pixels from the top left.
+//! Computes the positions of boxes, lines, labels and bands, in pixels from the top left.
 //!
-//! Layers from top to bottom, strips from left to right (`strips`, `order`, `place`), and lines that only ever run in
-//! strips of their own, in the gaps between layers, or from a box to the side. So lines do not run through boxes.
+//! Layers run from top to bottom, strips from left to right (`strips`, `order`, `place`). Lines run only in strips of
+//! their own, in the gaps between layers, or from a box to its side, so they never cross a box.
 
 use super::boxes::{self, Box, GATE_SLANT};
 use super::layers::Layers;
@@ -14,21 +14,21 @@ use super::tracks::{self, Net};
 
 mod lines;
 
-/// How far ports on the side of a box are from each other.
+/// The distance between ports on the side of a box.
 const SIDE_SPACE: i32 = 19;
-/// How far the line of a step to itself stands out.
+/// The distance by which the line of a self-loop sticks out.
 const AROUND: i32 = 20;
 const ROW: i32 = 12;
-/// The space under a box, and over one: less without labels than with.
+/// The space below a box and above one, without and with labels.
 const UNDER: (i32, i32) = (10, 21);
 const OVER: (i32, i32) = (20, 34);
-/// The least space between two bands.
+/// The minimum space between two bands.
 const BAND_SPACE: i32 = 8;
 
 pub(super) struct Layout {
-    /// By node.
+    /// Indexed by node.
     pub boxes: Vec<Placed>,
-    /// By edge.
+    /// Indexed by edge.
     pub lines: Vec<Line>,
     pub stripes: Vec<Stripe>,
     pub width: i32,
@@ -36,9 +36,8 @@ pub(super) struct Layout {
 }
 
 pub(super) struct Placed {
-    /// The left side.
     pub x: i32,
-    /// The top of the box itself, under the cards of a dispatch.
+    /// The top of the box itself, below the cards of a dispatch.
     pub y: i32,
     pub look: Box,
 }
@@ -46,7 +45,7 @@ pub(super) struct Placed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub points: Vec<(i32, i32)>,
-    /// Not if it only joins another line.
+    /// False if the line only joins another one.
     pub has_arrow: bool,
     pub label: Option<Label>,
 }
@@ -54,67 +53,67 @@ pub(super) struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Label {
     pub x: i32,
-    /// The base line.
+    /// The baseline.
     pub y: i32,
     pub anchor: Anchor,
     pub text: String,
 }
 
-/// Which end of a label its place is.
+/// The end of a label that its position refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
     End,
 }
 
-/// A band of layers that a phase takes up.
+/// The area of a band of layers that belongs to a phase.
 pub(super) struct Stripe {
     pub phase: Option<usize>,
     pub top: i32,
     pub bottom: i32,
 }
 
-/// What is known before heights are.
+/// All positions that are computed before the heights.
 struct Plan<'a> {
     graph: &'a Graph,
     layers: Layers,
     strips: Strips,
     ports: Ports,
     boxes: Vec<Box>,
-    /// The middle of each strip.
+    /// The centre of each strip.
     x: Vec<i32>,
-    /// How far from the middle of the box's top each edge enters, if it enters there.
+    /// For each edge, the offset from the centre of the box's top at which it enters, if it enters there.
     tops: Vec<i32>,
-    /// How far each strip reaches in each of its layers.
+    /// The horizontal extent of each strip in each of its layers.
     reaches: Vec<Vec<Reach>>,
 }
 
-/// Where layers and the gaps under them are.
+/// The vertical positions of layers and of the gaps below them.
 struct Rows {
-    /// The top and the bottom of each layer.
+    /// The top and bottom of each layer.
     layers: Vec<(i32, i32)>,
     gaps: Vec<Gap>,
 }
 
-/// The gap under a layer.
+/// The gap below a layer.
 struct Gap {
-    /// Whose lines run in it; a row for each.
+    /// The nets that run in the gap, with a row for each.
     nets: Vec<(Key, Net)>,
     rows: Vec<usize>,
     count: usize,
-    /// Where the rows begin, and where they end.
+    /// The start and end of the rows.
     top: i32,
     bottom: i32,
 }
 
-/// Lines of one gap that belong together.
+/// Identifies lines of one gap that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
-    /// They leave a node together, from this place at its bottom.
+    /// Lines that leave a node together, at this position of its bottom.
     From(usize, i32),
-    /// They enter a node together.
+    /// Lines that enter a node together.
     To(usize, EdgeKind),
-    /// They join a lane, or leave it.
+    /// Lines that join or leave a lane.
     Lane(usize),
 }
 
@@ -172,7 +171,7 @@ impl<'a> Plan<'a> {
         self.x.iter().zip(&self.reaches).filter_map(right).max().unwrap_or(0)
     }
 
-    /// How far a strip reaches in its layers: its boxes and its lines, with the labels beside.
+    /// The extent of a strip in its layers: its boxes and lines, with the labels beside them.
     fn reaches_of(&self, strip: usize) -> Vec<Reach> {
         let strip = &self.strips.all[strip];
         let mut label_after = 0;
@@ -190,7 +189,7 @@ impl<'a> Plan<'a> {
         reaches
     }
 
-    /// The widest label under or over a box that stands at the line itself.
+    /// The width of the widest label below or above a box that is placed at the line itself.
     fn label_below(&self, way: Way, is_meant: impl Fn(&Edge) -> bool) -> i32 {
         let edges = (0..self.graph.edges.len()).filter(|at| is_meant(&self.graph.edges[*at]));
         let below = edges
@@ -257,7 +256,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The lines in the gap under each layer.
+    /// The nets in the gap below each layer.
     fn nets(&self) -> Vec<Vec<(Key, Net)>> {
         let mut all: Vec<Vec<(Key, Net)>> = vec![Vec::new(); self.layers.count];
         for leg in (0..self.graph.edges.len()).flat_map(|edge| self.legs(edge)) {
@@ -271,7 +270,7 @@ impl<'a> Plan<'a> {
         all
     }
 
-    /// Where an edge runs through gaps sideways.
+    /// The horizontal parts of an edge in gaps.
     fn legs(&self, at: usize) -> Vec<Leg> {
         let edge = &self.graph.edges[at];
         let ends = self.ports.ends[at];
@@ -282,10 +281,7 @@ impl<'a> Plan<'a> {
         match self.strips.ways[at] {
             Way::Around => Vec::new(),
             Way::Near => {
-                let key = match ends.is_labelled_below {
-                    true => Key::From(edge.from, out),
-                    false => key_to,
-                };
+                let key = if ends.is_labelled_below { Key::From(edge.from, out) } else { key_to };
                 vec![Leg { gap: from, key, up: vec![out], down: vec![into] }]
             }
             Way::Down => vec![Leg { gap: to - 1, key: key_to, up: vec![out], down: vec![into] }],
@@ -294,17 +290,19 @@ impl<'a> Plan<'a> {
                 let mut legs = Vec::new();
                 let key = Key::Lane(lane);
                 if ends.out == Side::Bottom {
-                    let (up, down) = match edge.is_back && to <= from {
-                        true => (vec![out, x], Vec::new()),
-                        false => (vec![out], vec![x]),
+                    let (up, down) = if edge.is_back && to <= from {
+                        (vec![out, x], Vec::new())
+                    } else {
+                        (vec![out], vec![x])
                     };
                     legs.push(Leg { gap: from, key, up, down });
                 }
                 if ends.into == Side::Top {
                     let gap = to.saturating_sub(1);
-                    legs.push(match edge.is_back && to <= from {
-                        true => Leg { gap, key, up: Vec::new(), down: vec![x, into] },
-                        false => Leg { gap, key: key_to, up: vec![x], down: vec![into] },
+                    legs.push(if edge.is_back && to <= from {
+                        Leg { gap, key, up: Vec::new(), down: vec![x, into] }
+                    } else {
+                        Leg { gap, key: key_to, up: vec![x], down: vec![into] }
                     });
                 }
                 legs
@@ -316,22 +314,26 @@ impl<'a> Plan<'a> {
         self.x[self.strips.of[node]]
     }
 
-    /// Edges of one sort enter a node together, in the middle; of others that enter at the top, aside.
+    /// The offset at which an edge enters the top of a node. Edges of the first sort enter together in the centre,
+    /// other sorts to the side.
     fn top_offset(&self, at: usize) -> i32 {
-        let sort = |at: usize| match (self.graph.edges[at].is_back, self.graph.edges[at].kind) {
-            (false, EdgeKind::Outcome) => 0,
-            (false, EdgeKind::Error) => 1,
-            (true, _) => 2,
-        };
         let edge = &self.graph.edges[at];
         let enters = |other: &usize| {
             self.graph.edges[*other].to == edge.to && self.ports.ends[*other].into == Side::Top
         };
-        let least = (0..self.graph.edges.len()).filter(enters).map(sort).min();
-        match sort(at) {
+        let least = (0..self.graph.edges.len()).filter(enters).map(|at| self.entry_sort(at)).min();
+        match self.entry_sort(at) {
             own if Some(own) == least => 0,
             1 => 26,
             _ => -26,
+        }
+    }
+
+    fn entry_sort(&self, at: usize) -> u8 {
+        match (self.graph.edges[at].is_back, self.graph.edges[at].kind) {
+            (false, EdgeKind::Outcome) => 0,
+            (false, EdgeKind::Error) => 1,
+            (true, _) => 2,
         }
     }
 
@@ -346,7 +348,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A part of an edge in a gap, with where it comes from above and from below.
+/// The part of an edge in a gap, with the x positions at which it arrives from above and from below.
 struct Leg {
     gap: usize,
     key: Key,

@@ -1,10 +1,10 @@
-//! A workflow as a Mermaid flowchart.
+//! Renders a workflow as a Mermaid flowchart.
 
 use std::fmt::Write as _;
 
 use super::model::{Edge, EdgeKind, Graph, Hands, Kind, Node};
 
-/// Colours of the kinds. They are light in dark themes too, so the text on them is always dark.
+/// Colours of the node kinds. The fills are light in dark themes too, so the text on them is always dark.
 const CLASSES: [&str; 7] = [
     "step fill:#f8fafc,stroke:#64748b,color:#0f172a",
     "choice fill:#f5f3ff,stroke:#7c3aed,color:#0f172a",
@@ -47,7 +47,7 @@ fn line(out: &mut String, depth: usize, text: &str) {
     let _ = writeln!(out, "{}{text}", "    ".repeat(depth));
 }
 
-/// The name of a node in the text: never a word of the language, such as `end`.
+/// The identifier of a node. Never a keyword of Mermaid, such as `end`.
 fn name(at: usize, node: &Node) -> String {
     match node.kind {
         Kind::Start => "run_start".to_owned(),
@@ -59,7 +59,7 @@ fn name(at: usize, node: &Node) -> String {
 fn shape(at: usize, node: &Node) -> String {
     let name = name(at, node);
     let mut label = match node.number {
-        // Not `1. Title`: that is a list in Markdown, which Mermaid reads in labels.
+        // Not `1. Title`, because Mermaid reads labels as Markdown, where that is a list.
         Some(number) => format!("{number} · {}", escape(&node.title)),
         None => escape(&node.title),
     };
@@ -87,9 +87,10 @@ fn arrow(graph: &Graph, edge: &Edge) -> String {
         EdgeKind::Error => "-.->",
         EdgeKind::Outcome => "-->",
     };
-    let label = match edge.label.is_empty() {
-        true => String::new(),
-        false => format!("|\"{}\"|", escape(&edge.label)),
+    let label = if edge.label.is_empty() {
+        String::new()
+    } else {
+        format!("|\"{}\"|", escape(&edge.label))
     };
     let end = |at: usize| name(at, &graph.nodes[at]);
     format!("{} {arrow}{label} {}", end(edge.from), end(edge.to))
@@ -103,7 +104,7 @@ fn links(out: &mut String, graph: &Graph, style: &str, is_meant: impl Fn(&Edge) 
     }
 }
 
-/// Text within quotes: what Mermaid, Markdown or HTML would read as their own becomes a character reference.
+/// Escapes text for a quoted label: characters special to Mermaid, Markdown or HTML become character references.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

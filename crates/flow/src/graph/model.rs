@@ -1,4 +1,4 @@
-//! What a picture of a workflow shows.
+//! The model of a workflow diagram.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::text::clean;
 
 mod back;
 
-/// A workflow as nodes and edges: the steps in their order, then the start, then the end if anything leads there.
+/// A workflow as nodes and edges: the steps in their order, then the start, then the end if any edge leads there.
 #[derive(Clone, Debug)]
 pub(super) struct Graph {
     pub name: String,
@@ -22,32 +22,32 @@ pub(super) struct Graph {
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub kind: Kind,
-    /// The number of a step, which starts at 1.
+    /// The number of a step, starting at 1.
     pub number: Option<usize>,
     pub title: String,
-    /// What else is to be known of it, in a few words each.
+    /// Further facts, a few words each.
     pub notes: Vec<String>,
     pub hands: Hands,
     pub phase: Option<usize>,
 }
 
-/// What a node is, by how it ends.
+/// The kind of a node, by the way it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Start,
-    /// One way on.
+    /// A single edge.
     Step,
-    /// Several ways on, and the agent says which.
+    /// Several edges; the agent chooses.
     Choice,
-    /// Several ways on, and the engine computes which.
+    /// Several edges; the engine computes which one to take.
     Decision,
-    /// Again until the agent is sure enough.
+    /// Repeats until the agent's confidence is high enough.
     Confidence,
     Gate,
     End,
 }
 
-/// Whether sub-agents do the work.
+/// The number of sub-agents that do the work of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hands {
     None,
@@ -59,12 +59,12 @@ pub(super) enum Hands {
 pub(super) struct Edge {
     pub from: usize,
     pub to: usize,
-    /// The outcomes that take it, and how often it can be taken; empty if the step has no other way on.
+    /// The outcomes that take the edge, and how often it can be taken. Empty if the step has no other edge.
     pub label: String,
     pub kind: EdgeKind,
-    /// Whether it leads back to where the run has been.
+    /// True if the edge closes a cycle.
     pub is_back: bool,
-    /// Whether it is taken when all goes well.
+    /// True if the edge belongs to the successful path.
     pub is_ok: bool,
 }
 
@@ -113,7 +113,7 @@ impl Graph {
         }
     }
 
-    /// The edges that lead on: without those that lead back.
+    /// The edges that don't close a cycle.
     pub(super) fn forward(&self) -> impl Iterator<Item = &Edge> {
         self.edges.iter().filter(|edge| !edge.is_back)
     }
@@ -123,7 +123,7 @@ fn is_outcome(edge: &Edge) -> bool {
     edge.kind == EdgeKind::Outcome
 }
 
-/// The edges of a workflow while they are collected: one for all outcomes that lead from one node to the same other.
+/// Collects the edges of a workflow, merging all outcomes that lead from one node to the same other.
 struct Ways<'a> {
     index: &'a HashMap<&'a str, usize>,
     end: usize,
@@ -177,7 +177,7 @@ fn edges(workflow: &Workflow, nodes: &[Node], ways: Vec<Way>) -> Vec<Edge> {
     let on = |from: usize| {
         ways.iter().filter(move |way| way.from == from && way.kind == EdgeKind::Outcome).count()
     };
-    // A step's bound stands on its edge that leads back, and only without one on others of the loop.
+    // Show a step's bound on its back edge, and on other edges of the loop only if it has none.
     let loops_back =
         |from: usize| ways.iter().zip(&found).any(|(way, found)| way.from == from && found.is_back);
     let label = |way: &Way, found: &back::Found| {
@@ -207,7 +207,7 @@ fn edges(workflow: &Workflow, nodes: &[Node], ways: Vec<Way>) -> Vec<Edge> {
         .collect()
 }
 
-/// How often an edge within a loop can be taken, if its step bounds it.
+/// The number of times an edge within a loop can be taken, if its step bounds it.
 fn times(step: Option<&StepDef>, way: &Way) -> Option<u32> {
     let step = step?;
     let takes = |outcome: &Outcome| way.outcomes.contains(outcome);
@@ -280,7 +280,7 @@ fn hands_of(dispatch: &Dispatch) -> Hands {
     }
 }
 
-/// Who is sent out, and how many.
+/// Describes the roles and numbers of the sub-agents.
 fn words(dispatch: &Dispatch) -> Vec<String> {
     match dispatch {
         Dispatch::Single(brief) => vec![format!("1 × {}", brief.agent.as_str())],

@@ -1,4 +1,4 @@
-//! The order of strips from left to right: few crossings, short ways, loops on the right.
+//! Orders the strips from left to right: few crossings, short lines, loops on the right.
 
 use std::collections::HashSet;
 
@@ -6,31 +6,31 @@ use super::layers::Layers;
 use super::model::Graph;
 use super::strips::{Cell, StripKind, Strips, Way};
 
-/// What a crossing costs, among other things that make a picture hard to read.
+/// The cost of a crossing, relative to the other things that make a diagram hard to read.
 const CROSSING: u64 = 40;
-/// A step that stands between another and the lane that its edge takes.
+/// The cost of a step between another step and the lane its edge takes.
 const STEP_BETWEEN: u64 = 120;
 const DISTANCE: u64 = 3;
-/// A loop on the left, or a way past steps on the right.
+/// The cost of a loop on the left, or of a forward lane on the right.
 const WRONG_SIDE: u64 = 30;
-/// Two strips of steps that stand side by side, but not in the order of the list.
+/// The cost of two adjacent strips of steps that are not in the order of the list.
 const DISORDER: u64 = 12;
-/// How much is tried, in about the comparisons that it takes.
+/// The maximum effort, in approximate comparisons.
 const EFFORT_MAX: u64 = 3_000_000;
 const PASSES_MAX: usize = 6;
 
-/// Where lanes are put before they are moved to better places.
+/// The initial position of lanes.
 #[derive(Clone, Copy)]
 enum Lanes {
-    /// Beside the step that they lead to.
+    /// Beside the step they lead to.
     AtTarget,
-    /// Beside the first step that they come from.
+    /// Beside the first step they come from.
     AtSource,
-    /// Ways on at the left of everything, loops at the right.
+    /// Forward lanes at the far left, loops at the far right.
     Outside,
 }
 
-/// The strips from left to right: the best of some that are found by moving one strip at a time.
+/// Orders the strips from left to right: a local search that moves one strip at a time, from several starting points.
 pub(super) fn order(graph: &Graph, layers: &Layers, strips: &Strips) -> Vec<usize> {
     let links = Links::new(graph, layers, strips);
     let tries = [Lanes::AtTarget, Lanes::AtSource, Lanes::Outside].map(|lanes| {
@@ -61,7 +61,7 @@ fn improve(order: &mut Vec<usize>, links: &Links, strips: &Strips) -> u64 {
     best
 }
 
-/// Strips of steps in the order of the list, and lanes between them.
+/// The initial order: strips of steps in the order of the list, with lanes between them.
 fn first(graph: &Graph, strips: &Strips, lanes: Lanes) -> Vec<usize> {
     let mut order: Vec<usize> =
         (0..strips.all.len()).filter(|at| strips.all[*at].kind == StripKind::Steps).collect();
@@ -84,7 +84,7 @@ fn first(graph: &Graph, strips: &Strips, lanes: Lanes) -> Vec<usize> {
     order
 }
 
-/// Puts a strip where it costs least.
+/// Moves a strip to the position with the lowest cost.
 fn sift(order: &mut Vec<usize>, strip: usize, best: u64, links: &Links, strips: &Strips) -> u64 {
     let Some(from) = order.iter().position(|at| *at == strip) else { return best };
     order.remove(from);
@@ -101,15 +101,15 @@ fn sift(order: &mut Vec<usize>, strip: usize, best: u64, links: &Links, strips: 
     best
 }
 
-/// What strips have to do with each other.
+/// The relations between strips that determine the cost of an order.
 struct Links {
-    /// For each gap, the strips that are joined across it, from the upper to the lower.
+    /// For each gap, the pairs of strips connected across it, upper strip first.
     across: Vec<Vec<(usize, usize)>>,
-    /// In a layer, a step's strip and a lane that an edge takes there.
+    /// A layer, a step's strip, and a lane that an edge of the step takes there.
     beside: Vec<(usize, usize, usize)>,
-    /// Those of `beside` where the lane begins or ends: lanes that turn to the same step do not cross.
+    /// The entries of `beside` where the lane begins or ends: lanes that turn to the same step don't cross.
     turns: HashSet<(usize, usize, usize)>,
-    /// Lanes and the strips that they lead to.
+    /// Lanes and the strips they lead to.
     sides: Vec<(usize, usize)>,
     /// Strips of steps that share a layer, in the order of the list.
     pairs: Vec<(usize, usize)>,
@@ -162,7 +162,7 @@ impl Links {
         links
     }
 
-    /// About how many comparisons one cost takes.
+    /// The approximate number of comparisons needed to compute one cost.
     fn effort(&self) -> u64 {
         let pairs: usize = self.across.iter().map(|across| across.len() * across.len()).sum();
         (pairs + self.pairs.len() + self.beside.len() * self.strips + 1) as u64

@@ -1,4 +1,4 @@
-//! Where strips stand from left to right.
+//! Assigns horizontal positions to the strips.
 
 use super::layers::Layers;
 use super::model::Graph;
@@ -11,17 +11,17 @@ const LINE_SPACE: i32 = 9;
 /// Half the width of a line.
 pub(super) const LINE_REACH: i32 = 5;
 const SWEEPS: usize = 24;
-/// Where nothing else stands.
+/// A position to the left of everything.
 const FAR_LEFT: i32 = -1_000_000;
 
-/// How far something reaches to the left and to the right of the middle of its strip.
+/// The extent of something to the left and right of the centre of its strip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reach {
     pub left: i32,
     pub right: i32,
 }
 
-/// The middles of the strips; nothing reaches further left than 0. `reach` says it for a strip in a layer.
+/// Returns the centres of the strips; the leftmost extent is at 0. `reach` gives the extent of a strip in a layer.
 pub(super) fn place(
     graph: &Graph,
     layers: &Layers,
@@ -53,18 +53,18 @@ pub(super) fn place(
     x.iter().map(|x| x - left).collect()
 }
 
-/// The strips while they are moved.
+/// The strips while they are being moved.
 struct Row<'a> {
     strips: &'a Strips,
     order: &'a [usize],
-    /// The spaces to the left of each strip, and to the right: the neighbour, and how far it has to be.
+    /// For each strip, its neighbours to the left and to the right, with the minimum distance to each.
     left: Vec<Vec<(usize, i32)>>,
     right: Vec<Vec<(usize, i32)>>,
     x: Vec<i32>,
 }
 
 impl<'a> Row<'a> {
-    /// Every strip as far to the left as it can be.
+    /// Places every strip as far left as possible.
     fn new(strips: &'a Strips, order: &'a [usize], spaces: Vec<Space>) -> Self {
         let mut left: Vec<Vec<(usize, i32)>> = vec![Vec::new(); order.len()];
         let mut right = left.clone();
@@ -94,7 +94,7 @@ impl<'a> Row<'a> {
         most.min().unwrap_or(-FAR_LEFT)
     }
 
-    /// Moves a strip to where it wants to be, as far as there is room. Lanes make room for steps.
+    /// Moves a strip towards its desired position, as far as there is room. Lanes make room for steps.
     fn shift(&mut self, strip: usize, wanted: i32) {
         if self.is_lane(strip) {
             self.x[strip] = wanted.min(self.high(strip, &self.x)).max(self.low(strip, &self.x));
@@ -119,7 +119,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The least distance between the middles of two strips that stand side by side somewhere.
+/// The minimum distance between the centres of two strips that are adjacent in some layer.
 struct Space {
     left: usize,
     right: usize,
@@ -150,8 +150,8 @@ fn spaces(
     spaces
 }
 
-/// The strips that each strip wants to be near, once for each edge between them. Lanes want to be near steps; steps do
-/// not care for lanes.
+/// The strips that each strip should be close to, once for each edge between them. Lanes are drawn to steps, but steps
+/// are not drawn to lanes.
 fn ties(graph: &Graph, strips: &Strips) -> Vec<Vec<usize>> {
     let mut ties: Vec<Vec<usize>> = vec![Vec::new(); strips.all.len()];
     for (edge, way) in graph.edges.iter().zip(&strips.ways) {
@@ -169,7 +169,7 @@ fn ties(graph: &Graph, strips: &Strips) -> Vec<Vec<usize>> {
     ties
 }
 
-/// The middle of what a strip wants to be near.
+/// The median position of the strips that a strip should be close to.
 fn wanted(ties: &[usize], x: &[i32]) -> Option<i32> {
     let mut near: Vec<i32> = ties.iter().map(|tie| x[*tie]).collect();
     near.sort_unstable();

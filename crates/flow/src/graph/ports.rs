@@ -1,28 +1,27 @@
-//! Where edges leave and enter the boxes of nodes, and on which side their labels stand.
+//! Decides where edges leave and enter boxes, and on which side their labels are placed.
 
 use super::layers::Layers;
 use super::model::{EdgeKind, Graph};
 use super::strips::{Cell, Strips, Way};
 use super::text::{shorten, width};
 
-/// The size of the font of labels.
+/// The font size of labels.
 pub(super) const LABEL_SIZE: i32 = 11;
-/// The widest that a label can be.
+/// The maximum width of a label.
 const LABEL_WIDTH_MAX: i32 = 150;
-/// How far places at the bottom of a box are from each other, labels aside.
+/// The distance between ports at the bottom of a box, without labels.
 const PORT_SPACE: i32 = 22;
 
-/// The label as it is shown: cut if it is too long.
+/// The displayed label, shortened if necessary.
 pub(super) fn label(text: &str) -> String {
     shorten(text, LABEL_SIZE, LABEL_WIDTH_MAX)
 }
 
-/// How wide a label is, with the space around it; nothing if there is none.
+/// The width of a label with the space around it; 0 if there is no label.
 pub(super) fn label_width(text: &str) -> i32 {
     if text.is_empty() { 0 } else { width(&label(text), LABEL_SIZE) + 12 }
 }
 
-/// A side of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
@@ -36,11 +35,11 @@ pub(super) enum Side {
 pub(super) struct Ends {
     pub out: Side,
     pub into: Side,
-    /// Whether the label stands where the edge enters, not where it leaves: then edges may leave together.
+    /// True if the label is placed where the edge enters instead of where it leaves, so that edges can leave together.
     pub is_labelled_below: bool,
 }
 
-/// A place on the left or right side of a box that an edge, or a lane with all its edges, uses.
+/// The use of a port on the left or right side of a box by an edge, or by a lane with all its edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Out(usize),
@@ -50,19 +49,19 @@ pub(super) enum Use {
     Again(usize),
 }
 
-/// A place on the bottom of a box.
+/// A port at the bottom of a box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bottom {
     /// The edges that leave together.
     pub edges: Vec<usize>,
-    /// From the middle of the box.
+    /// The offset from the centre of the box.
     pub offset: i32,
 }
 
-/// The sides of all boxes.
+/// The ports of all boxes.
 pub(super) struct Ports {
     pub ends: Vec<Ends>,
-    /// What uses the left side of each node, from the top.
+    /// The uses of the left side of each node, from the top.
     pub left: Vec<Vec<Use>>,
     pub right: Vec<Vec<Use>>,
     pub bottom: Vec<Vec<Bottom>>,
@@ -91,7 +90,7 @@ impl Ports {
         ports
     }
 
-    /// How far the places at the bottom of a node reach from its middle, with their labels.
+    /// The extent of the ports at the bottom of a node from its centre, with their labels.
     pub(super) fn bottom_reach(&self, graph: &Graph, node: usize) -> i32 {
         let reach = |bottom: &Bottom| {
             let labels = bottom.edges.iter().filter(|edge| !self.ends[**edge].is_labelled_below);
@@ -101,13 +100,13 @@ impl Ports {
         self.bottom[node].iter().map(reach).max().unwrap_or(0)
     }
 
-    /// The place at the bottom from which an edge leaves.
+    /// The offset of the port at the bottom from which an edge leaves.
     pub(super) fn bottom_offset(&self, node: usize, edge: usize) -> i32 {
         let place = self.bottom[node].iter().find(|bottom| bottom.edges.contains(&edge));
         place.map_or(0, |bottom| bottom.offset)
     }
 
-    /// A label may stand where its edge enters if no other edge enters there, or if the edge has a strip to itself.
+    /// Places a label where its edge enters if no other edge enters there, or if the edge has a strip to itself.
     fn mark_labels_below(&mut self, graph: &Graph, strips: &Strips) {
         let alone = |at: usize| {
             let to = graph.edges[at].to;
@@ -171,8 +170,8 @@ impl Around<'_> {
         Ends { out, into, is_labelled_below: false }
     }
 
-    /// Edges that leave a node at its bottom: in the middle those that go straight or need no label here, the others
-    /// beside, each on the side to which it goes, and its label on its far side.
+    /// The ports at the bottom of a node. Edges that go straight or need no label here leave in the middle; the others
+    /// leave beside it, on the side they go to, with the label on the outer side.
     fn bottom(&self, graph: &Graph, node: usize, ends: &[Ends]) -> Vec<Bottom> {
         let own = self.place[self.strips.of[node]];
         let aim = |at: usize| match self.strips.ways[at] {
@@ -190,9 +189,8 @@ impl Around<'_> {
         };
         let (middle, mut beside): (Vec<usize>, Vec<usize>) =
             all.iter().copied().partition(is_middle);
-        let source_label = |at: &usize| match ends[*at].is_labelled_below {
-            true => 0,
-            false => label_width(&graph.edges[*at].label),
+        let source_label = |at: &usize| {
+            if ends[*at].is_labelled_below { 0 } else { label_width(&graph.edges[*at].label) }
         };
         let mut right = middle.iter().map(source_label).max().unwrap_or(0);
         let mut left = 0;
@@ -210,7 +208,7 @@ impl Around<'_> {
         places
     }
 
-    /// The side from which a node can reach a lane in its own layer: none if another node stands between.
+    /// The side from which a node can reach a lane in its own layer; `None` if another node is in between.
     fn side(&self, node: usize, lane: usize) -> Option<Side> {
         let layer = self.layers.of[node];
         let (own, other) = (self.place[self.strips.of[node]], self.place[lane]);
@@ -221,8 +219,8 @@ impl Around<'_> {
         (!between.iter().any(is_node)).then_some(side)
     }
 
-    /// From the top: lanes that come from above, the near before the far, then those that go down, the far before the
-    /// near. So none has to cross another.
+    /// The order of ports from the top: lanes that come from above, near before far, then lanes that go down, far
+    /// before near. This way none has to cross another.
     fn rank(&self, graph: &Graph, node: usize, one: &Use) -> (i32, i32) {
         let lane = match one {
             Use::Out(edge) | Use::Again(edge) => match self.strips.ways[*edge] {
@@ -234,7 +232,7 @@ impl Around<'_> {
         let distance = self.place[lane].abs_diff(self.place[self.strips.of[node]]) as i32;
         let goes_down = match one {
             Use::Out(edge) => self.layers.of[graph.edges[*edge].to] > self.layers.of[node],
-            // The lane comes from where the others are.
+            // An incoming lane extends to the steps it comes from.
             _ => self.strips.all[lane].top >= self.layers.of[node],
         };
         if goes_down { (2, -distance) } else { (0, distance) }

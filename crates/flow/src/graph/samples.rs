@@ -5,7 +5,7 @@ use crate::workflow::{
     Outcome, Parallel, StepDef, Workflow,
 };
 
-/// A small one that has everything: phases, a dispatch, a gate, a decision, confidence, an error edge.
+/// A small workflow with every feature: phases, a dispatch, a gate, a decision, confidence, an error edge.
 pub(super) fn everything() -> Workflow {
     let brief = |agent: AgentRole| Brief { agent, ..Brief::default() };
     let agents = vec![
@@ -57,7 +57,7 @@ pub(super) fn linear(count: usize) -> Workflow {
     Workflow { name: "linear".into(), steps, ..Workflow::default() }
 }
 
-/// A step that decides between tracks of growing length, which meet again.
+/// A step that decides between tracks of increasing length, which join again.
 pub(super) fn tracks(count: usize) -> Workflow {
     let mut steps = vec![StepDef::new("triage", "Triage")];
     let mut ways = indexmap::IndexMap::new();
@@ -79,8 +79,8 @@ pub(super) fn tracks(count: usize) -> Workflow {
     Workflow { name: "tracks".into(), steps, ..Workflow::default() }
 }
 
-/// As many steps as `ways` says, each with the steps that it leads to besides the next one; every third is a gate, every
-/// third has no `ok`, and some of them send out sub-agents. Phases, if any, are dealt out in turns.
+/// One step per entry of `ways`, which lists the further steps it leads to besides the next one. Every third is a
+/// gate, every third has no `ok`, and some dispatch sub-agents. Phases, if any, are assigned in turn.
 pub(super) fn tangled(ways: &[Vec<usize>], phases: usize) -> Workflow {
     let names: Vec<String> = (0..phases).map(|phase| format!("p{phase}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,6 +1,6 @@
-//! What runs from top to bottom: steps that follow each other, and lanes for edges that lead past others.
+//! Groups nodes and edges into strips: consecutive steps, and lanes for edges that bypass other steps.
 //!
-//! A strip is straight, and strips keep their order from left to right in every layer. So no two can ever overlap.
+//! A strip is straight, and strips keep their order from left to right in every layer, so no two ever overlap.
 
 use super::layers::Layers;
 use super::model::{EdgeKind, Graph, Kind};
@@ -10,15 +10,15 @@ pub(super) struct Strips {
     pub all: Vec<Strip>,
     /// The strip of each node.
     pub of: Vec<usize>,
-    /// How each edge goes.
+    /// The route of each edge.
     pub ways: Vec<Way>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Strip {
-    /// The first layer that it is in.
+    /// The first layer of the strip.
     pub top: usize,
-    /// What it is in each layer from there.
+    /// The content of each layer from there.
     pub cells: Vec<Cell>,
     pub kind: StripKind,
 }
@@ -26,45 +26,45 @@ pub(super) struct Strip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cell {
     Node(usize),
-    /// An edge that goes through.
+    /// An edge that passes through.
     Line,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StripKind {
-    /// Steps that follow each other.
+    /// Consecutive steps.
     Steps,
-    /// A lane of edges that lead on to the same step.
+    /// A lane of forward edges to the same step.
     Skip,
-    /// A lane of edges that lead back to the same step.
+    /// A lane of back edges to the same step.
     Loop,
 }
 
-/// How an edge goes.
+/// The route of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// From a step to itself.
     Around,
     /// To the next layer.
     Near,
-    /// Straight down in the strip of the step that it leaves.
+    /// Straight down in the strip of its source.
     Down,
-    /// In a lane.
+    /// In the lane with this strip index.
     Lane(usize),
 }
 
 impl Strip {
-    /// What it is in a layer, if it is in that.
+    /// The content of the strip in a layer; `None` if it does not extend there.
     pub(super) fn cell(&self, layer: usize) -> Option<Cell> {
         self.cells.get(layer.checked_sub(self.top)?).copied()
     }
 
-    /// Whether there is a layer that both are in.
+    /// Returns true if the strips share a layer.
     pub(super) fn meets(&self, other: &Strip) -> bool {
         self.top < other.top + other.cells.len() && other.top < self.top + self.cells.len()
     }
 
-    /// Whether it goes through the gap under a layer.
+    /// Returns true if the strip crosses the gap below a layer.
     pub(super) fn spans(&self, layer: usize) -> bool {
         self.cell(layer).is_some() && self.cell(layer + 1).is_some()
     }
@@ -118,7 +118,7 @@ impl Strips {
             } else {
                 let key = (edge.to, edge.kind, edge.is_back);
                 let (top, bottom) = if edge.is_back { (to, from) } else { (from, to - 1) };
-                // A lane that leads back may join two steps of one layer.
+                // A back lane may connect two steps of one layer.
                 let (top, bottom) = (top.min(bottom), bottom.max(top));
                 let kind = if edge.is_back { StripKind::Loop } else { StripKind::Skip };
                 match lanes.iter().find(|(known, _)| *known == key) {
@@ -147,23 +147,24 @@ impl Strip {
     }
 }
 
-/// The edge of each node that goes on straight: the only one, or that of `ok`.
+/// The edge of each node that continues straight down: the only one, or that of `ok`.
 fn main_edges(graph: &Graph) -> Vec<Option<usize>> {
-    let of = |node: usize| {
-        let ways: Vec<usize> = (0..graph.edges.len())
-            .filter(|at| graph.edges[*at].from == node && !graph.edges[*at].is_back)
-            .filter(|at| graph.edges[*at].kind == EdgeKind::Outcome)
-            .collect();
-        match ways.as_slice() {
-            [only] => Some(*only),
-            several => several.iter().copied().find(|at| graph.edges[*at].is_ok),
-        }
-    };
-    (0..graph.nodes.len()).map(of).collect()
+    (0..graph.nodes.len()).map(|node| main_edge(graph, node)).collect()
 }
 
-/// The main edges that also are the main way into where they lead. Where several ways meet, it is the one that the run
-/// takes when all goes well, and none if there is no such.
+fn main_edge(graph: &Graph, node: usize) -> Option<usize> {
+    let ways: Vec<usize> = (0..graph.edges.len())
+        .filter(|at| graph.edges[*at].from == node && !graph.edges[*at].is_back)
+        .filter(|at| graph.edges[*at].kind == EdgeKind::Outcome)
+        .collect();
+    match ways.as_slice() {
+        [only] => Some(*only),
+        several => several.iter().copied().find(|at| graph.edges[*at].is_ok),
+    }
+}
+
+/// The main edges that are also the main edge into their target. Where several meet, this is the one on the successful
+/// path from the start; if none is, there is no main edge.
 fn accepted(graph: &Graph, main: &[Option<usize>]) -> Vec<Option<usize>> {
     let mut is_spine = vec![false; graph.nodes.len()];
     let mut at = graph.nodes.iter().position(|node| node.kind == Kind::Start);

@@ -1,4 +1,4 @@
-//! A workflow as an SVG picture.
+//! Renders a workflow as an SVG.
 
 use std::fmt::Write as _;
 
@@ -19,12 +19,12 @@ const DESCRIPTION_LINES_MAX: usize = 3;
 const PHASE_SIZE: i32 = 12;
 const PHASE_LINE: i32 = 15;
 const PHASE_WIDTH_MAX: i32 = 120;
-/// The least width of a picture, so that its name and legend have room.
+/// The minimum width of the image, so that its name and legend fit.
 const WIDTH_MIN: i32 = 440;
 const CORNER: i32 = 8;
 const ARROW: i32 = 9;
 
-/// Draws it; the step of the number `lit` has a frame around it.
+/// Renders the graph, with a frame around the step whose number is `lit`.
 pub(super) fn write(graph: &Graph, lit: Option<usize>) -> String {
     let layout = Layout::new(graph);
     let frame = Frame::new(graph, &layout);
@@ -51,13 +51,13 @@ pub(super) fn write(graph: &Graph, lit: Option<usize>) -> String {
     out
 }
 
-/// Where the graph stands in the picture.
+/// The position of the graph in the image.
 struct Frame {
     left: i32,
     top: i32,
     width: i32,
     description: Vec<String>,
-    /// The names of the phases, in lines.
+    /// The names of the phases, wrapped.
     phases: Vec<Vec<String>>,
 }
 
@@ -68,7 +68,7 @@ impl Frame {
         let is_shown = |phase: usize| layout.stripes.iter().any(|one| one.phase == Some(phase));
         let shown = phases.iter().enumerate().filter(|(at, _)| is_shown(*at));
         let widest = shown.flat_map(|(_, lines)| lines).map(|line| width(line, PHASE_SIZE)).max();
-        // The names of the phases have a column to themselves.
+        // The names of the phases have a column of their own.
         let gutter = widest.map_or(0, |widest| widest + 24);
         let graph_width = gutter + layout.width + 2 * MARGIN + MARGIN;
         let name = width(&graph.name, NAME_SIZE).min(3 * WIDTH_MIN) + 2 * MARGIN;
@@ -104,23 +104,27 @@ fn head(out: &mut String, graph: &Graph, frame: &Frame, height: i32) {
     }
 }
 
-/// What the picture shows, for those who hear it: every step, and where it leads.
+/// A description of the diagram for screen readers: every step and its edges.
 fn about(graph: &Graph) -> String {
-    let name = |at: usize| {
-        let node = &graph.nodes[at];
-        node.number.map_or_else(|| node.title.clone(), |number| format!("step {number}"))
-    };
     let mut about = graph.description.clone();
     for (at, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.number.is_some()) {
-        let to = |edge: &Edge| match edge.label.is_empty() {
-            true => name(edge.to),
-            false => format!("{} on {}", name(edge.to), edge.label),
+        let to = |edge: &Edge| {
+            if edge.label.is_empty() {
+                node_name(graph, edge.to)
+            } else {
+                format!("{} on {}", node_name(graph, edge.to), edge.label)
+            }
         };
         let ways: Vec<String> = graph.edges.iter().filter(|edge| edge.from == at).map(to).collect();
         let number = node.number.unwrap_or_default();
         let _ = write!(about, " {number}. {}: to {}.", node.title, ways.join(", to "));
     }
     about.trim().to_owned()
+}
+
+fn node_name(graph: &Graph, at: usize) -> String {
+    let node = &graph.nodes[at];
+    node.number.map_or_else(|| node.title.clone(), |number| format!("step {number}"))
 }
 
 struct Text<'a> {
@@ -164,15 +168,14 @@ fn edge_class(edge: &Edge) -> &'static str {
     }
 }
 
-/// The lines of edges: those that lead back over the others, as they are fewer.
+/// Draws the lines of edges. Back edges are drawn over the others, because they are fewer.
 fn lines(out: &mut String, graph: &Graph, layout: &Layout) {
     for class in ["way", "loop", "error"] {
         let edges = graph.edges.iter().zip(&layout.lines);
         let all: Vec<&Line> =
             edges.filter(|(edge, _)| edge_class(edge) == class).map(|(_, line)| line).collect();
-        let points = all.iter().map(|line| match line.has_arrow {
-            true => without_arrow(&line.points),
-            false => line.points.clone(),
+        let points = all.iter().map(|line| {
+            if line.has_arrow { without_arrow(&line.points) } else { line.points.clone() }
         });
         for points in strokes::once(points.collect()) {
             let _ = writeln!(out, "<path class=\"line {class}\" d=\"{}\"/>", path(&points));
@@ -189,7 +192,7 @@ fn lines(out: &mut String, graph: &Graph, layout: &Layout) {
     }
 }
 
-/// The line ends where its arrow begins.
+/// Shortens a line so that it ends where its arrowhead begins.
 fn without_arrow(points: &[(i32, i32)]) -> Vec<(i32, i32)> {
     let mut points = points.to_vec();
     if let [.., before, tip] = points.as_mut_slice() {
@@ -206,7 +209,7 @@ fn arrow(before: (i32, i32), (x, y): (i32, i32)) -> String {
     format!("M{x} {y}L{} {}L{} {}Z", a.0, a.1, b.0, b.1)
 }
 
-/// A line through points, with round corners.
+/// The path data of a line through points, with rounded corners.
 fn path(points: &[(i32, i32)]) -> String {
     let Some((first, rest)) = points.split_first() else { return String::new() };
     let mut d = format!("M{} {}", first.0, first.1);
@@ -216,8 +219,7 @@ fn path(points: &[(i32, i32)]) -> String {
             let _ = write!(d, "L{} {}", corner.0, corner.1);
             break;
         };
-        let length = |a: (i32, i32), b: (i32, i32)| (a.0 - b.0).abs() + (a.1 - b.1).abs();
-        let radius = CORNER.min(length(before, corner) / 2).min(length(corner, after) / 2);
+        let radius = CORNER.min(distance(before, corner) / 2).min(distance(corner, after) / 2);
         let toward = |to: (i32, i32)| {
             let step = |from: i32, to: i32| from + (to - from).signum() * radius;
             (step(corner.0, to.0), step(corner.1, to.1))
@@ -228,6 +230,10 @@ fn path(points: &[(i32, i32)]) -> String {
         before = corner;
     }
     d
+}
+
+fn distance(a: (i32, i32), b: (i32, i32)) -> i32 {
+    (a.0 - b.0).abs() + (a.1 - b.1).abs()
 }
 
 fn labels(out: &mut String, graph: &Graph, layout: &Layout) {
@@ -246,7 +252,7 @@ fn labels(out: &mut String, graph: &Graph, layout: &Layout) {
     }
 }
 
-/// The name of a kind in the style.
+/// The CSS class of a kind.
 fn class(kind: Kind) -> &'static str {
     match kind {
         Kind::Start | Kind::End => "terminal",
@@ -258,7 +264,7 @@ fn class(kind: Kind) -> &'static str {
     }
 }
 
-/// A frame around the step that a run is at: it has a colour of its own, which is seen on light pages and on dark ones.
+/// Draws a frame around the current step of a run. Its colour is visible on light and dark pages.
 fn frame_around(out: &mut String, placed: &Placed) {
     const GAP: i32 = 5;
     let (x, y) = (placed.x - GAP, placed.y - GAP);
@@ -331,7 +337,7 @@ fn shape(out: &mut String, kind: Kind, class: &str, (x, y): (i32, i32), (w, h): 
     );
 }
 
-/// The number of a step, in a form that says how it ends.
+/// Draws the number of a step. The shape of the badge shows how the step ends.
 fn badge(out: &mut String, kind: Kind, (x, y): (i32, i32), number: usize) {
     match kind {
         Kind::Choice | Kind::Decision => {

@@ -1,4 +1,4 @@
-//! Pictures as wholes: what is in them, and that nothing lies on anything else.
+//! Whole diagrams: their content, and that nothing overlaps.
 
 use proptest::prelude::*;
 use quick_xml::Reader;
@@ -185,7 +185,7 @@ fn overlap(a: (i32, i32, i32, i32), b: (i32, i32, i32, i32)) -> bool {
     a.0 < b.2 && b.0 < a.2 && a.1 < b.3 && b.1 < a.3
 }
 
-/// Nothing lies on a box: no other box, and no line but at its ends.
+/// Nothing overlaps a box: no other box, and no line except at its ends.
 #[track_caller]
 fn check_layout(workflow: &Workflow) {
     let graph = Graph::new(workflow);
@@ -206,7 +206,7 @@ fn check_layout(workflow: &Workflow) {
             for (node, placed) in layout.boxes.iter().enumerate() {
                 let (left, top, right, bottom) = area(placed);
                 let inner = (left + 1, top + 1, right - 1, bottom - 1);
-                // The sides of a gate lean inwards: a line to its own gate ends within its area.
+                // The sides of a gate slant inwards: a line to its own gate ends within its area.
                 let is_own = node == edge.from || node == edge.to;
                 assert!(
                     is_own && graph.nodes[node].kind == Kind::Gate || !overlap(stretch, inner),
@@ -221,7 +221,7 @@ fn check_layout(workflow: &Workflow) {
     }
 }
 
-/// No label lies on a box or on another label.
+/// No label overlaps a box or another label.
 #[track_caller]
 fn check_labels(graph: &Graph, layout: &Layout) {
     let mut areas: Vec<(i32, i32, i32, i32)> = Vec::new();

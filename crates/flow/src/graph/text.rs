@@ -1,18 +1,18 @@
-//! Text in pictures: cleaned, measured and wrapped without a font at hand.
+//! Text in diagrams: cleaned, measured and wrapped without access to a font.
 
-/// The text on one line without invisible characters, some of which XML does not allow.
+/// Puts text on one line and removes invisible characters, some of which XML forbids.
 pub(super) fn clean(text: &str) -> String {
     let (text, _) = repertoire_text::invisible::removed(text);
     text.trim_start_matches('\u{feff}').split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// About how wide a text is, in pixels. No font is at hand, so it errs on the wide side.
+/// The approximate width of a text in pixels. Without a font this is an estimate, on the wide side.
 pub(super) fn width(text: &str, size: i32) -> i32 {
     let hundredths: i32 = text.chars().map(char_width).sum();
     (hundredths * size + 99) / 100
 }
 
-/// The width of a character in hundredths of the size of the font.
+/// The width of a character in hundredths of the font size.
 fn char_width(c: char) -> i32 {
     match c {
         'i' | 'j' | 'l' | '\'' | '|' | '!' | '.' | ',' | ':' | ';' => 32,
@@ -20,13 +20,13 @@ fn char_width(c: char) -> i32 {
         'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' => 92,
         'A'..='Z' | '&' | '<' | '>' | '≤' | '×' | '=' | '+' => 72,
         c if c.is_ascii() => 60,
-        // Wide scripts and pictures.
+        // Wide scripts and emoji.
         '\u{1100}'.. => 105,
         _ => 66,
     }
 }
 
-/// The text in lines that are no wider than `width_max`; what does not fit in `lines_max` ends with `…`.
+/// Wraps text into lines at most `width_max` wide; text beyond `lines_max` is replaced with `…`.
 pub(super) fn wrap(text: &str, size: i32, width_max: i32, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
@@ -57,7 +57,7 @@ pub(super) fn wrap(text: &str, size: i32, width_max: i32, lines_max: usize) -> V
     lines
 }
 
-/// The text, cut with `…` if it is too wide.
+/// Shortens text with `…` if it is too wide.
 pub(super) fn shorten(text: &str, size: i32, width_max: i32) -> String {
     if width(text, size) <= width_max {
         return text.to_owned();
@@ -73,7 +73,7 @@ pub(super) fn shorten(text: &str, size: i32, width_max: i32) -> String {
     "…".to_owned()
 }
 
-/// Text in XML: nothing of it is a tag or ends an attribute.
+/// Escapes text for XML content and attributes.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

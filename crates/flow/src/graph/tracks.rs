@@ -1,17 +1,17 @@
-//! The rows of horizontal lines in the gap between two layers.
+//! Assigns horizontal lines to rows in the gap between two layers.
 
 /// Lines that belong together: from ends above and below they meet in one row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Net {
-    /// Where lines come from above.
+    /// The x positions of lines from above.
     pub up: Vec<i32>,
-    /// Where lines come from below.
+    /// The x positions of lines from below.
     pub down: Vec<i32>,
 }
 
-/// How near two lines may be before they look like one.
+/// The distance below which two lines look like one.
 const NEAR: i32 = 7;
-/// What it costs if two lines lie on each other, counted in crossings.
+/// The cost of two overlapping lines, in crossings.
 const COVERED: usize = 50;
 
 impl Net {
@@ -36,7 +36,7 @@ impl Net {
         self.ends().max().unwrap_or(0)
     }
 
-    /// Whether it is a straight line, which needs no row.
+    /// Returns true if the net is a straight line, which needs no row.
     pub(super) fn is_straight(&self) -> bool {
         self.left() == self.right()
     }
@@ -45,25 +45,27 @@ impl Net {
         self.left() - NEAR <= other.right() && other.left() - NEAR <= self.right()
     }
 
-    /// What it costs if this has a row above the other's.
+    /// The number of ends that lie strictly within this net.
+    fn count_within(&self, ends: &[i32]) -> usize {
+        ends.iter().filter(|end| self.left() < **end && **end < self.right()).count()
+    }
+
+    /// The cost of placing this net in a row above the other.
     fn cost_above(&self, other: &Net) -> usize {
-        let within = |net: &Net, ends: &[i32]| {
-            ends.iter().filter(|end| net.left() < **end && **end < net.right()).count()
-        };
         let covered = other
             .up
             .iter()
             .filter(|up| self.down.iter().any(|down| (*up - down).abs() < NEAR))
             .count();
-        within(self, &other.up) + within(other, &self.down) + COVERED * covered
+        self.count_within(&other.up) + other.count_within(&self.down) + COVERED * covered
     }
 }
 
-/// The row of each net, from the top, and how many there are.
+/// Returns the row of each net, counted from the top, and the number of rows.
 pub(super) fn rows(nets: &[Net]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..nets.len()).filter(|at| !nets[*at].is_straight()).collect();
     order.sort_by_key(|at| (nets[*at].left(), nets[*at].right(), *at));
-    // As often as there are nets is enough for a good order, and bounded if costs go round in a circle.
+    // One pass per net gives a good order, and it terminates even if the costs are cyclic.
     for _ in 0..order.len() {
         let mut is_changed = false;
         for at in 1..order.len() {
@@ -107,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_line_from_above_turns_before_one_to_below_at_the_same_place() {
-        // The first ends below where the second begins above: in the other order they would lie on each other.
+        // The first ends below the start of the second: in the other order they would overlap.
         assert_eq!(rows(&[net(&[0], &[100]), net(&[100], &[200])]), (vec![1, 0], 2));
     }
 }

@@ -1,4 +1,4 @@
-//! The blocks of a step as elements.
+//! Renders the blocks of a step as XML elements.
 
 use super::hints;
 use super::tree::{Element, element};
@@ -6,7 +6,6 @@ use super::xml::command;
 use crate::step::{AgentView, DispatchView, ViewBlock};
 use crate::workflow::{Banner, ExpectedOutput, ModelSelection, PostReview, Route};
 
-/// One block.
 pub(super) fn written(block: &ViewBlock) -> Element<'_> {
     match block {
         ViewBlock::Text(text) => element("text").text(text.as_str()),

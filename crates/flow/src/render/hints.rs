@@ -1,5 +1,5 @@
-//! What the renderings say besides the step itself: how to read it, how to record, how to ask. All of it follows from the
-//! step, so a reader may pass over it.
+//! Fixed texts of the renderings: how to read a step, how to record, how to ask. They all follow from the step, so a
+//! parser can ignore them.
 
 use crate::limits::{OPTIONS, QUESTIONS_MAX};
 use crate::state::{RunId, UserQuestion};
@@ -7,10 +7,10 @@ use crate::step::{
     AgentView, Command, DispatchView, FindingsView, Next, ReviewView, StepView, ViewBlock,
 };
 
-/// The status of a run that a person has ended before its end.
+/// The status of a run that a person has aborted.
 pub(super) const ABORTED: &str = "aborted";
 
-/// How the XML form is read, said once at the start of a run.
+/// Instructions for reading the XML form, given once at the start of a run.
 pub(super) const MANDATE: &str = "\
 Every answer of this workflow is one XML document like this one.
 1. Do what <current_action> says, all of it, and nothing that <forbidden> names.
@@ -21,20 +21,20 @@ failure, <if outcome=\"…\"> otherwise. Run exactly one.
 4. The engine keeps the count and decides gates from what was recorded. Do not skip, repeat or reorder steps.
 5. Where there is <needs_user_input>, stop: it is the user who decides, not you.";
 
-/// What an agent is told when a person has to choose.
+/// Instructions for an agent when a person has to choose.
 const CHOOSE: &str = "If you are an agent, stop here: show all of this to the user, with every choice, and wait for what \
 they say. Do not choose yourself, whichever choice looks right.";
 
-/// What an agent is told when a person is asked something.
+/// Instructions for an agent when a person is asked questions.
 const PUT: &str = "If you are an agent, stop here: put these questions to the user word for word, with their options, and \
 wait for the answers. Do not answer them yourself.";
 
-/// What an agent is told when a person has to decide.
+/// Instructions for an agent when a person has to decide.
 pub(super) fn person_rule(questions: &[UserQuestion]) -> &'static str {
     if questions.is_empty() { CHOOSE } else { PUT }
 }
 
-/// How something long is handed over: only where a run is told so, and something may be long.
+/// Instructions for handing over long values. `None` if the step does not report to a run, or no value can be long.
 pub(super) fn long_values(view: &StepView) -> Option<&'static str> {
     let is_reported = view.run.is_some() && matches!(view.next, Next::Ways { .. });
     match (view.report.output.is_some(), !view.report.set.is_empty()) {
@@ -54,13 +54,13 @@ pub(super) fn long_values(view: &StepView) -> Option<&'static str> {
     }
 }
 
-/// What a form of recording is for, and how it looks.
+/// A command with its purpose.
 pub(super) struct Form {
     pub(super) what: &'static str,
     pub(super) command: Command,
 }
 
-/// The ways to record something while a review is under way.
+/// The commands for recording items and checks during a review.
 pub(super) fn record_forms(run: &RunId, review: &ReviewView) -> Vec<Form> {
     let record = |rest: &[&str]| {
         let words = ["rep", "workflow", "record", run.as_str()];
@@ -91,14 +91,14 @@ pub(super) fn record_forms(run: &RunId, review: &ReviewView) -> Vec<Form> {
     forms
 }
 
-/// The first of C1, C2, … that is no item yet.
+/// The first unused id of C1, C2, ….
 fn free_id(review: &ReviewView) -> String {
     let is_taken = |id: &String| review.items.iter().any(|item| item.id == *id);
     let mut ids = (1..=review.items.len()).map(|number| format!("C{number}"));
     ids.find(|id| !is_taken(id)).unwrap_or_else(|| format!("C{}", review.items.len() + 1))
 }
 
-/// How a sub-agent asks the user: only where there are sub-agents and a run to ask in.
+/// The command with which a sub-agent asks the user. `None` if there are no sub-agents or no run.
 pub(super) fn ask_form(view: &StepView) -> Option<Form> {
     let run = view.run.as_ref()?;
     let hands_out = view.actions.iter().any(|block| match block {
@@ -118,7 +118,7 @@ pub(super) fn ask_form(view: &StepView) -> Option<Form> {
     })
 }
 
-/// What is said with [`ask_form`].
+/// The rule that goes with [`ask_form`].
 pub(super) fn ask_rule() -> String {
     let (least, most) = (OPTIONS.start(), OPTIONS.end());
     format!(
@@ -127,7 +127,7 @@ pub(super) fn ask_rule() -> String {
     )
 }
 
-/// What the agent that asks for steps is told about findings that a sub-agent repairs.
+/// Instructions for the orchestrating agent about findings that a sub-agent repairs.
 pub(super) fn passthrough(findings: &FindingsView) -> Option<String> {
     (findings.fix != "own").then(|| {
         format!(
@@ -138,15 +138,15 @@ pub(super) fn passthrough(findings: &FindingsView) -> Option<String> {
     })
 }
 
-/// What a step that repairs is told when nothing was recorded.
+/// Text for a repair step when no findings were recorded.
 pub(super) const FINDINGS_ELSEWHERE: &str =
     "Nothing is recorded in this form: the findings are in what the reviewer has answered.";
 
-/// What a reviewer is told when nothing can be recorded.
+/// Text for a reviewer when nothing can be recorded.
 pub(super) const NOTHING_RECORDED: &str =
     "Nothing is recorded in this form: end with PASS, or with FAIL and every finding.";
 
-/// How a sub-agent with a workflow is started.
+/// Instructions for starting a sub-agent that has a workflow.
 pub(super) fn handoff(command: &Command) -> String {
     format!(
         "Begin the sub-agent's prompt with this line: Start by running: {}\nIt follows the steps that this gives it; add \
@@ -155,12 +155,12 @@ pub(super) fn handoff(command: &Command) -> String {
     )
 }
 
-/// Whether a sub-agent goes through a workflow.
+/// The mode of a sub-agent: `script` if it has a workflow.
 pub(super) fn mode(agent: &AgentView) -> &'static str {
     if agent.command.is_some() { "script" } else { "free-form" }
 }
 
-/// How many sub-agents are started at once.
+/// The rule for the number of sub-agents to start.
 pub(super) fn count_rule(count: usize) -> String {
     match count {
         1 => "Start exactly 1 sub-agent.".to_owned(),
@@ -168,10 +168,9 @@ pub(super) fn count_rule(count: usize) -> String {
     }
 }
 
-/// When the agent may go on.
 pub(super) const WAIT: &str = "Wait until all of them have answered before you go on.";
 
-/// Which severities block, given the least of them.
+/// Describes which severities block, given the lowest of them.
 pub(super) fn blocking(least: &str) -> &'static str {
     match least {
         "MUST" => "Only MUST blocks in this iteration; SHOULD and COULD are noted.",

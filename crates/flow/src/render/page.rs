@@ -1,50 +1,50 @@
-//! A page of text: indented, wrapped where that does no harm.
+//! A text buffer that indents, and wraps where that does no harm.
 
 use crate::step::Command;
 
-/// How narrow a text may become by indentation.
+/// The minimum width of wrapped text, however deep its indentation.
 const NARROWEST: usize = 24;
 
-/// What is written on.
+/// The output of the text form.
 pub(super) struct Page {
     text: String,
     columns: usize,
 }
 
 impl Page {
-    /// An empty page: our own sentences, headings and lists are not wider than that.
+    /// Creates an empty page; our own sentences, headings and lists are wrapped at this width.
     pub(super) fn new(columns: usize) -> Self {
         Page { text: String::new(), columns }
     }
 
-    /// All of it, with one line end at the end.
+    /// Returns the text with a single line break at the end.
     pub(super) fn finish(self) -> String {
         let mut text = self.text.trim_end().to_owned();
         text.push('\n');
         text
     }
 
-    /// One line as it is.
+    /// Adds a line as it is.
     pub(super) fn line(&mut self, indent: usize, text: &str) {
         self.pad(indent);
         self.text.push_str(text);
         self.text.push('\n');
     }
 
-    /// An empty line, unless there is one.
+    /// Adds a blank line unless there is one already.
     pub(super) fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
-    /// A heading, after an empty line; a long one is wrapped.
+    /// Adds a heading after a blank line, wrapped if it is long.
     pub(super) fn heading(&mut self, text: &str) {
         self.gap();
         self.paragraph(0, text);
     }
 
-    /// A text whose lines stay as they are, and only move to the right.
+    /// Adds text whose lines are only indented, not wrapped.
     pub(super) fn verbatim(&mut self, indent: usize, text: &str) {
         for line in text.trim_end().lines() {
             match line.trim_end() {
@@ -54,12 +54,12 @@ impl Page {
         }
     }
 
-    /// A text with its long lines wrapped.
+    /// Adds text with long lines wrapped.
     pub(super) fn paragraph(&mut self, indent: usize, text: &str) {
         self.item(indent, "", text);
     }
 
-    /// An entry of a list: what follows its first line is indented as far as its text.
+    /// Adds a list entry; continuation lines are indented as far as its text.
     pub(super) fn item(&mut self, indent: usize, marker: &str, text: &str) {
         let hang = indent + marker.chars().count();
         let mut start = marker;
@@ -80,14 +80,14 @@ impl Page {
         }
     }
 
-    /// A list with dashes.
+    /// Adds a list with dashes.
     pub(super) fn list(&mut self, indent: usize, entries: &[String]) {
         for entry in entries {
             self.item(indent, "- ", entry);
         }
     }
 
-    /// A command, never wrapped. Only its first line is indented: what follows may be inside quotes.
+    /// Adds a command, never wrapped. Only its first line is indented: the following lines may be inside quotes.
     pub(super) fn command(&mut self, indent: usize, command: &Command) {
         self.line(indent, &command.line);
     }
@@ -97,7 +97,7 @@ impl Page {
     }
 }
 
-/// A line in pieces that are not wider than that, unless a single word is.
+/// Splits a line into pieces at most `width` wide, unless a single word is wider.
 fn wrapped(line: &str, width: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = line;
@@ -109,7 +109,7 @@ fn wrapped(line: &str, width: usize) -> Vec<&str> {
     parts
 }
 
-/// Where a line has to be broken: the last space within the width, else the first one after it.
+/// The position at which a line has to be broken: the last space within the width, else the first one after it.
 fn break_at(line: &str, width: usize) -> Option<usize> {
     let (end, at_end) = line.char_indices().nth(width)?;
     let within = match at_end {

@@ -1,4 +1,4 @@
-//! Reading our own XML back into the step. What a reader does not know is passed over, so later versions may say more.
+//! Parses our own XML back into a step. Unknown elements are ignored, so that later versions can add some.
 
 use std::str::FromStr;
 
@@ -14,7 +14,7 @@ mod block;
 
 type Read<T> = Result<T, ParseError>;
 
-/// The step that a document describes.
+/// Parses a document into a step.
 pub(super) fn parse(text: &str) -> Read<StepView> {
     let root = tree::read(text)?;
     if root.name != "workflow" {
@@ -103,17 +103,18 @@ fn findings(element: &Element<'_>) -> Read<FindingsView> {
 
 fn items(element: &Element<'_>, name: &str) -> Read<Vec<ItemView>> {
     let Some(list) = element.find(name) else { return Ok(Vec::new()) };
-    let item = |item: &Element<'_>| {
-        Ok(ItemView {
-            id: attribute(item, "id")?,
-            severity: optional(item, "severity").unwrap_or_default(),
-            status: attribute(item, "status")?,
-            scope: text_of(item, "scope"),
-            check: text_of(item, "check"),
-            finding: text_of(item, "finding"),
-        })
-    };
-    list.every("item").map(item).collect()
+    list.every("item").map(item_view).collect()
+}
+
+fn item_view(item: &Element<'_>) -> Read<ItemView> {
+    Ok(ItemView {
+        id: attribute(item, "id")?,
+        severity: optional(item, "severity").unwrap_or_default(),
+        status: attribute(item, "status")?,
+        scope: text_of(item, "scope"),
+        check: text_of(item, "check"),
+        finding: text_of(item, "finding"),
+    })
 }
 
 fn answer(element: &Element<'_>) -> Read<Answer> {
@@ -125,28 +126,30 @@ fn answer(element: &Element<'_>) -> Read<Answer> {
 }
 
 fn report(element: &Element<'_>) -> Read<ReportView> {
-    let set = |set: &Element<'_>| {
-        Ok(SetView {
-            name: attribute(set, "name")?,
-            takes: attribute(set, "takes")?,
-            description: set.text.to_string(),
-        })
-    };
-    let fact = |fact: &Element<'_>| {
-        Ok(FactView {
-            id: attribute(fact, "id")?,
-            ask: text_of(fact, "ask"),
-            answers: texts(fact, "option"),
-        })
-    };
     Ok(ReportView {
-        set: element.every("set").map(set).collect::<Read<_>>()?,
+        set: element.every("set").map(set_view).collect::<Read<_>>()?,
         output: element.find("output").map(|output| output.text.to_string()),
         confidence: element
             .find("confidence")
             .map(|confidence| attribute(confidence, "until"))
             .transpose()?,
-        facts: element.every("fact").map(fact).collect::<Read<_>>()?,
+        facts: element.every("fact").map(fact_view).collect::<Read<_>>()?,
+    })
+}
+
+fn set_view(set: &Element<'_>) -> Read<SetView> {
+    Ok(SetView {
+        name: attribute(set, "name")?,
+        takes: attribute(set, "takes")?,
+        description: set.text.to_string(),
+    })
+}
+
+fn fact_view(fact: &Element<'_>) -> Read<FactView> {
+    Ok(FactView {
+        id: attribute(fact, "id")?,
+        ask: text_of(fact, "ask"),
+        answers: texts(fact, "option"),
     })
 }
 

@@ -319,7 +319,7 @@ fn a_step_as_text() {
     "#);
 }
 
-/// The smallest step that there is.
+/// The smallest possible step.
 fn last_step() -> StepView {
     StepView {
         run: None,

@@ -1,4 +1,5 @@
-//! The step as text, for people and for simple agents: what the step is, what to do, what to report, what comes next.
+//! Renders a step as text, for people and simple agents: what the step is, what to do, what to report, what comes
+//! next.
 
 use super::hints;
 use super::page::Page;
@@ -9,7 +10,7 @@ use crate::step::{
 
 mod block;
 
-/// The step as text that is not wider than that, where it can be wrapped.
+/// Renders the step as text at most `columns` wide, where it can be wrapped.
 pub(super) fn text(view: &StepView, columns: usize) -> String {
     let mut page = Page::new(columns);
     header(&mut page, view);
@@ -139,7 +140,7 @@ fn items(page: &mut Page, items: &[ItemView]) {
             "" => String::new(),
             severity => format!(" {severity}"),
         };
-        // What is looked at in a check is its command.
+        // Checks have no severity, and their scope is a command.
         let scope = match (item.scope.as_str(), item.severity.as_str()) {
             ("", _) => String::new(),
             (command, "") => format!("`{command}`"),
@@ -188,10 +189,8 @@ fn report(page: &mut Page, view: &StepView) {
         page.item(2, marker, &format!("{levels}. It goes on at {until}."));
     }
     for fact in &report.facts {
-        let marker = match is_run {
-            true => format!("--fact {}=ANSWER  ", fact.id),
-            false => format!("{}: ", fact.id),
-        };
+        let marker =
+            if is_run { format!("--fact {}=ANSWER  ", fact.id) } else { format!("{}: ", fact.id) };
         page.item(2, &marker, &format!("{}. {}", fact.answers.join(" | "), fact.ask));
     }
     if let Some(rule) = hints::long_values(view) {
@@ -257,9 +256,10 @@ fn way_on(page: &mut Page, way: &Way, is_one_of_several: bool) {
     if !said.is_empty() {
         page.paragraph(2, &said);
     }
-    match way.command.line.is_empty() {
-        true => page.line(4, "(nothing to run)"),
-        false => page.command(4, &way.command),
+    if way.command.line.is_empty() {
+        page.line(4, "(nothing to run)")
+    } else {
+        page.command(4, &way.command)
     }
 }
 

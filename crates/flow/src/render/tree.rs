@@ -1,7 +1,7 @@
-//! Elements: what the XML form is written from, and read into.
+//! The element tree that the XML form is written from and parsed into.
 //!
-//! An element has either a text or elements in it, never both: so a text is kept to the last space, and the space
-//! between elements means nothing.
+//! An element contains either text or elements, never both. Text is therefore preserved exactly, and whitespace
+//! between elements has no meaning.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,9 @@ use quick_xml::name::QName;
 use super::ParseError;
 use crate::limits::{STEP_XML_BYTES_MAX, STEP_XML_DEPTH_MAX};
 
-/// What stands for a character that XML 1.0 cannot hold.
+/// Replacement for characters that XML 1.0 cannot represent.
 const REPLACEMENT: &str = "\u{FFFD}";
 
-/// One element.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Element<'a> {
     pub(super) name: Cow<'a, str>,
@@ -26,19 +25,19 @@ pub(super) struct Element<'a> {
     pub(super) children: Vec<Element<'a>>,
 }
 
-/// An element without anything in it.
+/// Creates an empty element.
 pub(super) fn element(name: &'static str) -> Element<'static> {
     Element { name: Cow::Borrowed(name), ..Element::default() }
 }
 
 impl<'a> Element<'a> {
-    /// With an attribute.
+    /// Adds an attribute.
     pub(super) fn with(mut self, name: &'static str, value: impl Into<Cow<'a, str>>) -> Self {
         self.attributes.push((Cow::Borrowed(name), value.into()));
         self
     }
 
-    /// With an attribute, if there is a value.
+    /// Adds an attribute if there is a value.
     pub(super) fn with_some(self, name: &'static str, value: Option<&'a str>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -46,62 +45,61 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// With an attribute, if the value says anything.
+    /// Adds an attribute unless the value is empty.
     pub(super) fn with_any(self, name: &'static str, value: &'a str) -> Self {
         self.with_some(name, Some(value).filter(|value| !value.is_empty()))
     }
 
-    /// With a number as an attribute.
+    /// Adds a number as an attribute.
     pub(super) fn with_number(self, name: &'static str, value: impl ToString) -> Self {
         self.with(name, value.to_string())
     }
 
-    /// With this text in it.
+    /// Sets the text.
     pub(super) fn text(mut self, text: impl Into<Cow<'a, str>>) -> Self {
         self.text = text.into();
         self
     }
 
-    /// With an element in it.
+    /// Adds a child element.
     pub(super) fn child(mut self, child: Element<'a>) -> Self {
         self.children.push(child);
         self
     }
 
-    /// With an element in it, if there is one.
+    /// Adds a child element if there is one.
     pub(super) fn child_some(mut self, child: Option<Element<'a>>) -> Self {
         self.children.extend(child);
         self
     }
 
-    /// With an element for a text, if that says anything.
+    /// Adds a child element with a text unless the text is empty.
     pub(super) fn child_any(self, name: &'static str, text: &'a str) -> Self {
         self.child_some((!text.is_empty()).then(|| element(name).text(text)))
     }
 
-    /// With elements in it.
+    /// Adds child elements.
     pub(super) fn all(mut self, children: impl IntoIterator<Item = Element<'a>>) -> Self {
         self.children.extend(children);
         self
     }
 
-    /// The value of an attribute.
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
     }
 
-    /// The first element of this name.
+    /// The first child with this name.
     pub(super) fn find(&self, name: &str) -> Option<&Element<'a>> {
         self.children.iter().find(|child| child.name == name)
     }
 
-    /// The elements of this name.
+    /// All children with this name.
     pub(super) fn every<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s Element<'a>> {
         self.children.iter().filter(move |child| child.name == name)
     }
 }
 
-/// Writes a document.
+/// Serialises a document.
 pub(super) fn write(root: &Element<'_>) -> String {
     let mut writer = Writer::new_with_indent(Vec::with_capacity(4 * 1024), b' ', 2);
     write_element(&mut writer, root).expect("writing to memory does not fail");
@@ -138,13 +136,13 @@ enum Place {
     Attribute,
 }
 
-/// A text as XML holds it. Line ends that a parser would change are written as references.
+/// Escapes text for XML. Line endings that a parser would normalise are written as character references.
 fn escaped(text: &str, place: Place) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut out = String::new();
     let (mut done, mut at) = (0, 0);
     while let Some(byte) = bytes.get(at) {
-        // Nearly every byte stands for itself, so the rest of the work is not done for it.
+        // Nearly every byte stands for itself, so skip these quickly.
         if byte.is_ascii_alphanumeric() || *byte == b' ' {
             at += 1;
             continue;
@@ -165,7 +163,8 @@ fn escaped(text: &str, place: Place) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What is written for the character that these bytes begin with, and how long that is; none if it stands for itself.
+/// The replacement for the character at the start of these bytes, and the number of bytes it replaces; `None` if the
+/// character needs none.
 fn reference(bytes: &[u8], place: Place) -> Option<(usize, &'static str)> {
     Some(match (bytes, place) {
         ([b'&', ..], _) => (1, "&amp;"),
@@ -176,14 +175,14 @@ fn reference(bytes: &[u8], place: Place) -> Option<(usize, &'static str)> {
         ([b'\n', ..], Place::Attribute) => (1, "&#10;"),
         ([b'\t', ..], Place::Attribute) => (1, "&#9;"),
         ([b'\n' | b'\t', ..], Place::Text) => return None,
-        // XML 1.0 cannot hold these at all; U+FFFE and U+FFFF are the three bytes.
+        // XML 1.0 cannot represent these at all; the three bytes are U+FFFE and U+FFFF.
         ([0..0x20, ..], _) => (1, REPLACEMENT),
         ([0xEF, 0xBF, 0xBE | 0xBF, ..], _) => (3, REPLACEMENT),
         _ => return None,
     })
 }
 
-/// Reads a document into its root element.
+/// Parses a document into its root element.
 pub(super) fn read(text: &str) -> Result<Element<'static>, ParseError> {
     if text.len() > STEP_XML_BYTES_MAX {
         return Err(ParseError::TooLong { bytes: text.len() });

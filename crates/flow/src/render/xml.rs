@@ -1,5 +1,5 @@
-//! The step as XML: one document with one root, the tags of the seed, everything escaped. `docs/workflow-protocol.md`
-//! describes it; [`super::parse`] reads it back.
+//! Renders a step as XML: one document with one root, the tags of the original scripts, everything escaped.
+//! `docs/workflow-protocol.md` describes the format; [`super::parse`] parses it.
 
 use super::hints;
 use super::tree::{self, Element, element};
@@ -8,7 +8,6 @@ use crate::step::{
     ChoiceView, Command, FindingsView, GateView, ItemView, Next, ReviewView, StepView, Way,
 };
 
-/// The step as XML.
 pub(super) fn xml(view: &StepView) -> String {
     tree::write(&document(view))
 }
@@ -199,7 +198,7 @@ fn invoke_after(ways: &[Way]) -> Element<'_> {
     }))
 }
 
-/// Whether the ways are one for success and one for failure.
+/// Returns true if there is one way for success and one for failure.
 fn is_pass_and_fail(ways: &[Way]) -> bool {
     let has = |word| ways.iter().any(|way| way.outcome.as_deref() == Some(word));
     ways.len() == 2 && has("ok") && has("fail")
@@ -214,21 +213,28 @@ fn way_on<'a>(name: &'static str, way: &'a Way) -> Element<'a> {
     to.with_any("title", &way.title)
 }
 
-/// The commands once more: who reads them twice keeps to them.
+/// Repeats the commands: agents that read them twice follow them more reliably.
 fn repeated(ways: &[Way]) -> String {
-    let line = |way: &Way| match way.command.line.as_str() {
-        "" => "(nothing to run: the workflow is complete)".to_owned(),
-        line => line.to_owned(),
-    };
     let mut text = "When current_action is done, run what invoke_after says".to_owned();
     if let [way] = ways {
-        return format!("{text}: {}", line(way));
+        return format!("{text}: {}", command_line(way));
     }
     text.push_str(", one of:");
     for way in ways {
-        text.push_str(&format!("\n{}: {}", way.outcome.as_deref().unwrap_or("done"), line(way)));
+        text.push_str(&format!(
+            "\n{}: {}",
+            way.outcome.as_deref().unwrap_or("done"),
+            command_line(way)
+        ));
     }
     text
+}
+
+fn command_line(way: &Way) -> String {
+    match way.command.line.as_str() {
+        "" => "(nothing to run: the workflow is complete)".to_owned(),
+        line => line.to_owned(),
+    }
 }
 
 fn question(asked: &UserQuestion) -> Element<'_> {
@@ -244,12 +250,13 @@ fn choice(choice: &ChoiceView) -> Element<'_> {
         .with("meaning", choice.meaning.as_str())
 }
 
-/// An element with a command: the line is its text. The arguments are given besides only where the line is not taken apart
-/// into them.
+/// An element with the command line as its text. The arguments are added only if splitting the line does not give
+/// them.
 pub(super) fn command<'a>(name: &'static str, command: &'a Command) -> Element<'a> {
     let element = element(name).text(command.line.as_str());
-    match Command::split(&command.line).as_ref() == Some(&command.argv) {
-        true => element,
-        false => element.with("argv", serde_json::json!(command.argv).to_string()),
+    if Command::split(&command.line).as_ref() == Some(&command.argv) {
+        element
+    } else {
+        element.with("argv", serde_json::json!(command.argv).to_string())
     }
 }

@@ -1,4 +1,4 @@
-//! Blocks with everything filled in: templates, resources, banners, and the briefs of sub-agents.
+//! Renders blocks: fills in templates, resources, banners and the briefs of sub-agents.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::state::{ItemStatus, State};
 use crate::template::{Scope, TemplateError, fill, holds};
 use crate::workflow::{Banner, Block, Brief, Dispatch, StepDef, StepId, Template};
 
-/// What a step tells its agent.
+/// Renders the actions of a step.
 pub(super) fn show(
     checked: &Checked,
     state: &State,
@@ -22,7 +22,7 @@ pub(super) fn show(
     let mut shown = Vec::new();
     for block in &step.actions {
         match block {
-            // A dispatch is filled in by its own kind: what is not chosen is not looked at.
+            // A dispatch renders itself, so that the templates of a branch not taken are not evaluated.
             Block::Dispatch(dispatch) => {
                 shown.extend(shower.dispatches(dispatch)?.into_iter().map(ViewBlock::Dispatch));
             }
@@ -95,7 +95,7 @@ impl Shower<'_> {
         })
     }
 
-    /// A dispatch as it is done: one after another where work comes in waves, none where its condition does not hold.
+    /// The dispatches to carry out: one after another if the work comes in waves, none if the condition does not hold.
     fn dispatches(&self, dispatch: &Dispatch) -> Result<Vec<DispatchView>, TemplateError> {
         match dispatch {
             Dispatch::Template(template) => self.waves(template),
@@ -114,7 +114,7 @@ impl Shower<'_> {
         }
     }
 
-    /// Entries of one wave are started together, and waves one after another.
+    /// Groups entries by wave. The entries of a wave are started together, the waves one after another.
     fn waves(&self, template: &Template) -> Result<Vec<DispatchView>, TemplateError> {
         let entries = self.entries(&template.over);
         let wave_of = |entry: &Value| entry.get("wave").and_then(Value::as_u64).unwrap_or(1);
@@ -211,7 +211,7 @@ impl Shower<'_> {
         Ok(DispatchView::Parallel { instruction, shared, agents })
     }
 
-    /// The entries of a list: a parameter, or the open items of the review that is under way.
+    /// The entries to dispatch: those of a list parameter, or the open items of the current review.
     fn entries(&self, over: &str) -> Vec<Value> {
         if over != "items" {
             let list = self.state.parameters.get(over).and_then(Value::as_array);
@@ -250,10 +250,7 @@ impl Shower<'_> {
             agent: brief.agent.as_str().to_owned(),
             model: brief.model,
             task: brief.task,
-            context: match command.is_some() {
-                true => Vec::new(),
-                false => brief.with.into_iter().collect(),
-            },
+            context: if command.is_some() { Vec::new() } else { brief.with.into_iter().collect() },
             command,
             files: brief.files,
             returns: brief.returns,

@@ -1,4 +1,4 @@
-//! Commands: as a list of arguments, and as a line that a shell takes apart into the same.
+//! Commands, as an argument list and as an equivalent shell line.
 
 use std::collections::BTreeMap;
 use std::str::Chars;
@@ -14,33 +14,33 @@ use crate::state::{RunId, State};
 pub struct Command {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// The same as a line for a shell.
+    /// The same as a shell line.
     pub line: String,
 }
 
-/// How commands name what they are about.
+/// The way in which commands identify the step they are about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addressing {
-    /// By the run, whose state is kept.
+    /// By the run, whose state is stored.
     Run,
-    /// By the number of the step, with the counters in the command: nothing is kept, and nothing recorded.
+    /// By the number of the step, with the counters in the command. No state is stored and nothing is recorded.
     Stateless {
-        /// What the command line has said.
+        /// The flags of the command line.
         flags: Flags,
-        /// The parameters that it has given, which go on with it.
+        /// The parameters given on the command line, which are passed on.
         parameters: BTreeMap<String, String>,
     },
 }
 
 impl Command {
-    /// A command of these arguments.
+    /// Creates a command from its arguments.
     pub fn new<T: Into<String>>(argv: impl IntoIterator<Item = T>) -> Self {
         let argv: Vec<String> = argv.into_iter().map(Into::into).collect();
         let line = argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         Command { argv, line }
     }
 
-    /// A line taken apart as a POSIX shell does it, without anything that a shell would fill in. None if a quote is open.
+    /// Splits a line like a POSIX shell, without expansions. Returns `None` if a quote is not closed.
     pub fn split(line: &str) -> Option<Vec<String>> {
         let mut words = Vec::new();
         let mut word: Option<String> = None;
@@ -66,7 +66,7 @@ impl Command {
 }
 
 impl Addressing {
-    /// Whether commands name a run.
+    /// Returns true if commands identify a run.
     pub fn is_run(&self) -> bool {
         *self == Addressing::Run
     }
@@ -94,13 +94,16 @@ fn double_quoted_part(chars: &mut Chars<'_>, word: &mut String) -> Option<()> {
     }
 }
 
-/// A word that a POSIX shell reads as it is.
+/// Quotes a word for a POSIX shell if necessary.
 fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@,+%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
+    if !word.is_empty() && word.bytes().all(is_plain_byte) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn is_plain_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_./:=@,+%".contains(&byte)
 }
 
 #[cfg(test)]

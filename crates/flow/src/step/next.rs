@@ -1,4 +1,4 @@
-//! What has to be reported, and what comes next.
+//! Builds the report form of a step and its possible continuations.
 
 use super::{Addressing, ChoiceView, Command, FactView, Next, ReportView, SetView, Way, stateless};
 use crate::check::Checked;
@@ -6,7 +6,7 @@ use crate::engine::{self, Action, Choice, Input, Verdict, verdict};
 use crate::state::{State, Status, Waiting};
 use crate::workflow::{Arg, Decide, Outcome, StepDef, Target, Workflow};
 
-/// What has to be reported when the step is left.
+/// The values to report when the step is left.
 pub(super) fn report(workflow: &Workflow, step: &StepDef) -> ReportView {
     let set = step.sets.iter().filter_map(|name| {
         let arg = workflow.parameters.get(name)?;
@@ -24,9 +24,10 @@ pub(super) fn report(workflow: &Workflow, step: &StepDef) -> ReportView {
             let facts = confidence.questions.iter().map(|(id, question)| FactView {
                 id: id.clone(),
                 ask: question.ask.clone(),
-                answers: match question.partial {
-                    true => ["yes", "partial", "no"].map(str::to_owned).to_vec(),
-                    false => ["yes", "no"].map(str::to_owned).to_vec(),
+                answers: if question.partial {
+                    ["yes", "partial", "no"].map(str::to_owned).to_vec()
+                } else {
+                    ["yes", "no"].map(str::to_owned).to_vec()
                 },
             });
             (None, facts.collect())
@@ -37,13 +38,10 @@ pub(super) fn report(workflow: &Workflow, step: &StepDef) -> ReportView {
 }
 
 fn takes(arg: &Arg) -> String {
-    match arg.choices.is_empty() {
-        true => arg.kind.described().to_owned(),
-        false => arg.choices.join(" | "),
-    }
+    if arg.choices.is_empty() { arg.kind.described().to_owned() } else { arg.choices.join(" | ") }
 }
 
-/// What comes next.
+/// The continuation of the current step.
 pub(super) fn next(
     checked: &Checked,
     state: &State,
@@ -80,7 +78,7 @@ fn active(checked: &Checked, state: &State, step: &StepDef) -> Next {
         }
     }
     let possible = step.possible_outcomes();
-    // Where the engine finds the outcome there is one command, whatever comes of it.
+    // If the engine computes the outcome, a single command covers all outcomes.
     let outcomes: Vec<Option<Outcome>> = match step.decide {
         Decide::Reported => {
             possible.into_iter().filter(|outcome| *outcome != Outcome::Default).map(Some).collect()
@@ -88,7 +86,7 @@ fn active(checked: &Checked, state: &State, step: &StepDef) -> Next {
         Decide::Gate(_) | Decide::Confidence(_) | Decide::Cases(_) => vec![None],
     };
     let ways = outcomes.iter().map(|outcome| way(checked, state, step, outcome.as_ref()));
-    // A gate is computed: there is nothing to carry out.
+    // A gate is computed, so there is nothing that could fail to be carried out.
     let on_error = step.decide.as_gate().is_none().then(|| {
         let words = ["--error", "WHY"].map(str::to_owned);
         Command::new(Command::step(&state.run, state).into_iter().chain(words))
@@ -121,12 +119,11 @@ fn way(checked: &Checked, state: &State, step: &StepDef, outcome: Option<&Outcom
         argv.extend(["--output".to_owned(), "TEXT".to_owned()]);
     }
     if let Decide::Confidence(confidence) = &step.decide {
-        match confidence.questions.is_empty() {
-            true => argv.extend(["--confidence".to_owned(), "LEVEL".to_owned()]),
-            false => {
-                for id in confidence.questions.keys() {
-                    argv.extend(["--fact".to_owned(), format!("{id}=ANSWER")]);
-                }
+        if confidence.questions.is_empty() {
+            argv.extend(["--confidence".to_owned(), "LEVEL".to_owned()])
+        } else {
+            for id in confidence.questions.keys() {
+                argv.extend(["--fact".to_owned(), format!("{id}=ANSWER")]);
             }
         }
     }
@@ -145,7 +142,7 @@ fn way(checked: &Checked, state: &State, step: &StepDef, outcome: Option<&Outcom
 
 fn person(checked: &Checked, state: &State, waiting: &Waiting) -> Next {
     let resume = ["rep", "workflow", "resume", state.run.as_str()];
-    // Only what would be accepted is offered.
+    // Offer only choices that the engine would accept.
     let is_taken = |choice: &Choice| {
         let action = Action::Choose { choice: choice.clone(), note: String::new() };
         engine::next(checked, state, &Input::now(action)).is_ok()

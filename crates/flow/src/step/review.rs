@@ -1,4 +1,4 @@
-//! What reviewers, repairers and gates are shown.
+//! Views of reviews, repairs and gates.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,86 +10,86 @@ use crate::state::{Item, ItemStatus, Passage, Proof, Review, State, Status, Wait
 use crate::template::{Scope, TemplateError, fill};
 use crate::workflow::{Fix, Gate, Outcome, Reverify, StepDef, StepId};
 
-/// What a gate says.
+/// The state of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateView {
-    /// What is reviewed.
+    /// The subject of the review.
     pub name: String,
-    /// `pass`, `fail`, `open`, or `limit` when it has failed as often as it may.
+    /// `pass`, `fail`, `open`, or `limit` if it has failed as often as its limit allows.
     pub status: String,
-    /// Which iteration.
+    /// The current iteration.
     pub iteration: u32,
-    /// After how many it stops for a person.
+    /// The number of iterations after which it stops for a person.
     pub limit: u32,
-    /// The least severity that blocks in this iteration.
+    /// The lowest severity that blocks in this iteration.
     pub blocking_severity: String,
-    /// What was said about it.
+    /// An explanation of the status.
     pub message: String,
-    /// Items and checks that block, or have no verdict yet.
+    /// Items and checks that block or have no verdict yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocking: Vec<String>,
-    /// Items that failed and do not block.
+    /// Failed items that do not block.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<String>,
-    /// What nobody may do before the gate is passed.
+    /// Actions that are forbidden until the gate is passed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stop: String,
 }
 
-/// What a reviewer is told.
+/// The instructions for a reviewer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReviewView {
-    /// The gate that the review is for.
+    /// The gate the review is for.
     pub gate: String,
-    /// What is reviewed.
+    /// The subject of the review.
     pub name: String,
-    /// Which iteration.
+    /// The current iteration.
     pub iteration: u32,
     /// `first`, `fresh` or `targeted`.
     pub mode: String,
-    /// The banner.
+    /// The banner for the reviewer.
     pub banner: String,
-    /// The items as they stand.
+    /// The items in their current state.
     pub items: Vec<ItemView>,
-    /// Checks that have to be run or recorded.
+    /// Checks to run or record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<ItemView>,
-    /// How items are recorded.
+    /// The command that records items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<Command>,
 }
 
-/// What is to be repaired.
+/// The findings to repair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FindingsView {
-    /// The gate that has failed.
+    /// The gate that failed.
     pub gate: String,
-    /// What was reviewed.
+    /// The subject of the review.
     pub name: String,
     /// The iteration that begins.
     pub iteration: u32,
-    /// Who repairs: `own`, or the role of the sub-agent.
+    /// The agent that repairs: `own`, or the role of the sub-agent.
     pub fix: String,
-    /// What has failed, with what was found.
+    /// The failed items, with their findings.
     pub items: Vec<ItemView>,
 }
 
-/// One item, as it is shown.
+/// An item of a review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ItemView {
-    /// Its name.
+    /// The id of the item.
     pub id: String,
-    /// How bad it is if it fails; empty for checks, which always block.
+    /// The severity if it fails; empty for checks, which always block.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub severity: String,
     /// `TODO`, `PASS` or `FAIL`.
     pub status: String,
-    /// What is looked at.
+    /// The part of the work that is reviewed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    /// What has to hold.
+    /// The condition that has to hold.
     pub check: String,
-    /// What was found.
+    /// The evidence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub finding: String,
 }
@@ -113,7 +113,7 @@ const SELF_REVIEWED: &str =
 /// The note on a gate that no declared check has confirmed.
 const UNPROVEN: &str = "(self-reviewed: its items were recorded in this run, and no declared check has confirmed them)";
 
-/// What the gate says, on its step.
+/// The state of the gate, on its own step.
 pub(super) fn gate(
     state: &State,
     step: &StepDef,
@@ -128,19 +128,17 @@ pub(super) fn gate(
     let (status, blocking, passed_over, message) = match verdict(gate, review) {
         Verdict::Open { todo, checks } => {
             let open = [todo, checks].concat();
-            let message = match open.is_empty() {
-                true => "Nothing was recorded: a gate without items cannot be passed.".to_owned(),
-                false => format!("Without a verdict: {}.", open.join(", ")),
+            let message = if open.is_empty() {
+                "Nothing was recorded: a gate without items cannot be passed.".to_owned()
+            } else {
+                format!("Without a verdict: {}.", open.join(", "))
             };
             ("open", open, Vec::new(), message)
         }
         Verdict::Pass { passed_over } => {
             let said = fill(&gate.pass_message, scope)?;
             let said = if said.is_empty() { format!("{} is passed.", gate.name) } else { said };
-            let proof = match is_proven(gate, review) {
-                true => SELF_REVIEWED,
-                false => UNPROVEN,
-            };
+            let proof = if is_proven(gate, review) { SELF_REVIEWED } else { UNPROVEN };
             ("pass", Vec::new(), passed_over, format!("{} {proof}", said.trim_end()))
         }
         Verdict::Fail { blocking, .. } => {
@@ -162,7 +160,7 @@ pub(super) fn gate(
     }))
 }
 
-/// What is reviewed, on a step of a review and on the gate itself while it is open.
+/// The review, on a review step and on the gate itself while it is open.
 pub(super) fn review(
     checked: &Checked,
     state: &State,
@@ -200,10 +198,11 @@ pub(super) fn review(
         name: gate.name.clone(),
         iteration: review.iteration,
         mode: mode(gate, review).to_owned(),
-        // It speaks to who reviews, and the gate is shown to who asks for steps.
-        banner: match is_gate {
-            true => String::new(),
-            false => fill(gate.banner.as_deref().unwrap_or_default(), scope)?,
+        // The banner addresses the reviewer, but the gate is shown to the agent that requests steps.
+        banner: if is_gate {
+            String::new()
+        } else {
+            fill(gate.banner.as_deref().unwrap_or_default(), scope)?
         },
         items: review.items.iter().map(|item| as_it_stands(gate, review, item)).collect(),
         checks,
@@ -212,12 +211,12 @@ pub(super) fn review(
     }))
 }
 
-/// Whether a person has to decide about this gate, and so has to see what failed.
+/// Returns true if a person has to decide about this gate, and therefore has to see the failures.
 fn waits_for(state: &State, gate: &StepId) -> bool {
     matches!(&state.status, Status::Waiting(Waiting::Limit { gate: at, .. }) if at == gate)
 }
 
-/// An item for the reviewer. Who looks again only at what has failed is told what was found; who looks afresh is not.
+/// An item for the reviewer. A targeted re-review shows the earlier finding; a fresh one does not.
 fn as_it_stands(gate: &Gate, review: &Review, item: &Item) -> ItemView {
     let mut view = ItemView::from(item);
     if gate.reverify == Some(Reverify::Targeted) && item.status == ItemStatus::Todo {
@@ -236,11 +235,9 @@ fn mode(gate: &Gate, review: &Review) -> &'static str {
     }
 }
 
-/// What is to be repaired: what the last round of a gate that leads here on `fail` has found.
+/// The findings to repair: those of the last round of the gate whose `fail` edge leads here.
 pub(super) fn findings(checked: &Checked, state: &State, step: &StepDef) -> Option<FindingsView> {
-    // Trying again what could not be carried out is still the same repair.
-    let is_retry =
-        |passage: &&Passage| passage.outcome.is_none() && passage.to.step() == Some(&passage.step);
+    // Retrying a step that could not be carried out continues the same repair.
     let last = state.history.iter().rev().find(|passage| !is_retry(passage))?;
     let gate_step = checked.step(&last.step)?;
     let gate = gate_step.decide.as_gate()?;
@@ -281,4 +278,8 @@ pub(super) fn findings(checked: &Checked, state: &State, step: &StepDef) -> Opti
         },
         items,
     })
+}
+
+fn is_retry(passage: &Passage) -> bool {
+    passage.outcome.is_none() && passage.to.step() == Some(&passage.step)
 }

@@ -1,8 +1,8 @@
-//! A step without a run: `rep workflow step NAME --step N --total-steps M`, as scripts of the seed take it.
+//! A step without a run: `rep workflow step NAME --step N --total-steps M`, compatible with the original scripts.
 //!
-//! Nothing is kept and nothing recorded. So the counter of a loop travels in the command lines, all the way round; a
-//! gate's verdict is what the caller claims, and is marked as such; and what earlier steps handed over is named, not
-//! quoted. There is one counter: a loop inside another shares it, and so ends earlier rather than later.
+//! No state is stored and nothing is recorded. The counter of a loop therefore travels in the command lines, a gate's
+//! verdict is the caller's claim and is marked as such, and the outputs of earlier steps are named instead of quoted.
+//! There is a single counter: nested loops share it, and so end earlier rather than later.
 
 use std::collections::BTreeMap;
 
@@ -18,92 +18,62 @@ mod ways;
 
 pub(super) use ways::next;
 
-/// What a command line says about where its caller is.
+/// The position of the caller, according to its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flags {
-    /// The number of the step, which starts at 1.
+    /// The number of the step, starting at 1.
     pub step: usize,
-    /// How many steps the caller believes there are.
+    /// The number of steps the caller expects.
     pub total: Option<usize>,
-    /// Which time round the loop this is; the first is 1.
+    /// The iteration of the loop, starting at 1.
     pub iteration: u32,
-    /// Whether the step repairs what a review has found.
+    /// True if the step repairs the findings of a review.
     pub fail: bool,
-    /// What a review has found, for the step of a gate.
+    /// The result of the review, for the step of a gate.
     pub status: Option<QrStatus>,
 }
 
-/// What a review is claimed to have found.
+/// The claimed result of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QrStatus {
-    /// Nothing that blocks.
+    /// No blocking findings.
     Pass,
-    /// Something that blocks.
+    /// Blocking findings.
     Fail,
 }
 
-/// A step that cannot be shown from its command line alone.
+/// The reason why a step cannot be shown from its command line alone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatelessError {
-    /// There is no such step.
     #[error("there is no step {step}: steps are numbered from 1 to {total}")]
-    NoSuchStep {
-        /// What was given.
-        step: usize,
-        /// How many there are.
-        total: usize,
-    },
-    /// The caller believes in another workflow.
+    NoSuchStep { step: usize, total: usize },
+    /// The caller expects a different number of steps.
     #[error("the workflow has {total} steps, and --total-steps says {given}")]
-    OtherTotal {
-        /// What was given.
-        given: usize,
-        /// How many there are.
-        total: usize,
-    },
-    /// Counting starts at 1.
+    OtherTotal { given: usize, total: usize },
     #[error("--qr-iteration starts at 1")]
     BadIteration,
-    /// A gate has to be told what the review has found.
     #[error("step {step} ({title}) is a gate: say --qr-status pass or --qr-status fail")]
-    StatusNeeded {
-        /// The step.
-        step: usize,
-        /// Its title.
-        title: String,
-    },
-    /// Only gates take a verdict.
+    StatusNeeded { step: usize, title: String },
     #[error("step {step} is no gate, so it takes no --qr-status; gates: {}", numbers(gates))]
     NotAGate {
-        /// The step.
         step: usize,
-        /// The gates.
+        /// The numbers of the gates.
         gates: Vec<usize>,
     },
-    /// Only what a gate leads back to repairs.
     #[error(
         "no gate leads back to step {step}, so it takes no --qr-fail; it goes with: {}",
         numbers(repairing)
     )]
     NotRepairing {
-        /// The step.
         step: usize,
-        /// The steps that do.
+        /// The numbers of the steps that repair.
         repairing: Vec<usize>,
     },
-    /// There is no such parameter.
     #[error("the workflow has no parameter `{0}`")]
     UnknownParameter(String),
-    /// A parameter has a value that it does not take.
     #[error("parameter `{name}`: {reason}")]
-    BadValue {
-        /// The parameter.
-        name: String,
-        /// Why not.
-        reason: String,
-    },
-    /// The step cannot be filled in.
+    BadValue { name: String, reason: String },
     #[error("{0}; a --param may be missing, or the step needs a run (`rep workflow start`)")]
     View(ViewError),
 }
@@ -116,19 +86,18 @@ fn numbers(steps: &[usize]) -> String {
 }
 
 impl Flags {
-    /// The first time at a step.
+    /// The flags for the first visit of a step.
     pub fn at(step: usize) -> Self {
         Flags { step, total: None, iteration: 1, fail: false, status: None }
     }
 
-    /// Whether the step was gone through before.
+    /// Returns true if the step was visited before.
     fn is_again(&self) -> bool {
         self.fail || self.iteration > 1
     }
 }
 
 impl QrStatus {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             QrStatus::Pass => "pass",
@@ -136,7 +105,7 @@ impl QrStatus {
         }
     }
 
-    /// Reads the word, in any case.
+    /// Parses a status, ignoring case.
     pub fn parse(word: &str) -> Option<Self> {
         [QrStatus::Pass, QrStatus::Fail]
             .into_iter()
@@ -144,7 +113,7 @@ impl QrStatus {
     }
 }
 
-/// The step that a command line asks for.
+/// Builds the step that a command line asks for.
 pub fn stateless(
     checked: &Checked,
     flags: &Flags,
@@ -198,14 +167,14 @@ fn asked_for<'a>(workflow: &'a Workflow, flags: &Flags) -> Result<&'a StepDef, S
     Ok(step)
 }
 
-/// The gate that leads to a step when it fails.
+/// The gate whose `fail` edge leads to a step.
 fn gate_that_leads_to<'a>(workflow: &'a Workflow, step: &StepId) -> Option<&'a StepDef> {
     let leads =
         |gate: &StepDef| gate.next.target(&Outcome::Fail) == Some(Target::Step(step.clone()));
     workflow.gates().map(|(gate, _)| gate).find(|gate| leads(gate))
 }
 
-/// A state of a run that would be at this point: what the step model is made from.
+/// Constructs the state that a run would have at this point, as input for the step model.
 fn imagined(
     checked: &Checked,
     step: &StepDef,
@@ -213,13 +182,12 @@ fn imagined(
     given: &BTreeMap<String, String>,
 ) -> Result<State, StatelessError> {
     let workflow = checked.workflow();
-    let round =
-        |iteration| Round { iteration, passed: false, items: Vec::new(), checks: BTreeMap::new() };
     let review = Review {
         iteration: flags.iteration,
-        rounds: match flags.is_again() {
-            true => vec![round(flags.iteration.saturating_sub(1))],
-            false => Vec::new(),
+        rounds: if flags.is_again() {
+            vec![failed_round(flags.iteration.saturating_sub(1))]
+        } else {
+            Vec::new()
         },
         ..Review::default()
     };
@@ -254,7 +222,11 @@ fn imagined(
     })
 }
 
-/// What earlier steps handed over is in the caller's memory only, so it is named.
+fn failed_round(iteration: u32) -> Round {
+    Round { iteration, passed: false, items: Vec::new(), checks: BTreeMap::new() }
+}
+
+/// Placeholders for the outputs of earlier steps, which only the caller knows.
 fn outputs(workflow: &Workflow, flags: &Flags) -> BTreeMap<StepId, String> {
     let steps = workflow.steps.iter().zip(1..);
     let given = steps.filter(|(step, number)| {
@@ -289,8 +261,7 @@ fn values(
     Ok(values)
 }
 
-/// What stands for a value that the caller knows and has not given: it was there from the start, or an earlier step has
-/// set it.
+/// A placeholder for a value that the caller knows but has not given: it was set at the start, or by an earlier step.
 fn named(workflow: &Workflow, flags: &Flags, name: &str, arg: &Arg) -> Option<Value> {
     let gone_through =
         if flags.is_again() { workflow.steps.len() } else { flags.step.saturating_sub(1) };
@@ -311,7 +282,7 @@ fn named(workflow: &Workflow, flags: &Flags, name: &str, arg: &Arg) -> Option<Va
     })
 }
 
-/// What a gate says that has to believe its caller.
+/// The state of a gate whose verdict is the caller's claim.
 fn claimed(gate: &Gate, iteration: u32, status: QrStatus, stop: String) -> GateView {
     let limit = gate.limit();
     let (status, message) = match status {

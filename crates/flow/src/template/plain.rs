@@ -1,21 +1,21 @@
-//! What a template may say: values of the scope, compared, tested, counted and looped over. What makes text out of text
-//! (`~`, `*`, a sum of texts, lists and mappings made on the spot, calls) could take any amount of memory, since neither
-//! fuel nor a cap on what is written counts it; so it is refused before anything is run. So are tags that go on and on: the
-//! parser follows them by calling itself.
+//! Restricts templates to values of the scope that are compared, tested, counted and looped over. Constructs that
+//! build text out of text (`~`, `*`, concatenation, list and mapping literals, calls) could use any amount of memory,
+//! because neither fuel nor the output limit accounts for it, so they are refused before rendering. Very long tags are
+//! refused too, because the parser is recursive.
 
 use super::TemplateError;
 use crate::limits::{STATEMENTS_MAX, TAG_WORDS_MAX};
 
-/// The statements that a template may have.
+/// The allowed statements.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
-/// The filters that there are.
+/// The available filters.
 pub(super) const FILTERS: [&str; 3] = ["default", "join", "length"];
-/// The tests that there are.
+/// The available tests.
 pub(super) const TESTS: [&str; 2] = ["defined", "none"];
-/// Words after which a bracket opens a value and not an index or a call.
+/// Keywords after which a bracket starts a value instead of an index or a call.
 const WORDS: [&str; 9] = ["in", "if", "elif", "else", "and", "or", "not", "is", "for"];
 
-/// Refuses what a text may not have in its tags.
+/// Refuses a text whose tags contain forbidden constructs.
 pub(super) fn text(text: &str) -> Result<(), TemplateError> {
     let mut at = 0;
     let mut statements = 0;
@@ -42,20 +42,19 @@ pub(super) fn text(text: &str) -> Result<(), TemplateError> {
     Ok(())
 }
 
-/// Refuses what a condition may not have.
+/// Refuses a condition that contains forbidden constructs.
 pub(super) fn expression(text: &str) -> Result<(), TemplateError> {
     tag(text, "").map(|_| ()).map_err(|message| TemplateError { message, line: None })
 }
 
-/// Only conditions and loops: nothing that defines, includes or calls.
+/// Allows only conditions and loops: no definitions, includes or calls.
 fn statement(rest: &str) -> Result<(), String> {
     let rest = rest.trim_start_matches(['-', '+']).trim_start();
     let word: String = rest.chars().take_while(char::is_ascii_alphabetic).collect();
-    match STATEMENTS.contains(&word.as_str()) {
-        true => Ok(()),
-        false => {
-            Err(format!("`{word}` is no statement of templates here; there are `if` and `for`"))
-        }
+    if STATEMENTS.contains(&word.as_str()) {
+        Ok(())
+    } else {
+        Err(format!("`{word}` is no statement of templates here; there are `if` and `for`"))
     }
 }
 
@@ -67,7 +66,7 @@ enum Token<'a> {
     Sign(char),
 }
 
-/// Goes through a tag; the length up to and with its end.
+/// Checks a tag and returns its length, including the end delimiter.
 fn tag(text: &str, end: &str) -> Result<usize, String> {
     let mut last: Option<Token<'_>> = None;
     let mut named = Named::default();
@@ -91,7 +90,7 @@ fn tag(text: &str, end: &str) -> Result<usize, String> {
             ));
         }
         if token == Token::Number && last == Some(Token::Sign('.')) {
-            // The index of an entry: what it stands for need not be a number.
+            // The index of an entry. The entry itself need not be a number.
             token = Token::Word("");
         }
         let is_value = matches!(last, Some(Token::Word(word)) if !WORDS.contains(&word))
@@ -141,7 +140,8 @@ fn tag(text: &str, end: &str) -> Result<usize, String> {
     Ok(text.len())
 }
 
-/// Follows the names of filters and tests: the parser takes any, and only a run would find out that there is no such one.
+/// Checks the names of filters and tests: the parser accepts any name, and an unknown one would only fail at render
+/// time.
 #[derive(Default)]
 struct Named<'a> {
     last: [Option<Token<'a>>; 2],
@@ -149,7 +149,7 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// Whether what stands before this token is the name of a filter or a test, which may have arguments.
+    /// Returns true if the token before this one is the name of a filter or a test, which may have arguments.
     fn next(&mut self, token: Token<'a>) -> Result<bool, String> {
         let was_name = std::mem::take(&mut self.is_name);
         let known: Option<(&str, &[&str])> = match self.last {
@@ -173,7 +173,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The length of a list of constants, such as `["quick", "full"]`, if the text begins with one.
+/// The length of a list of constants such as `["quick", "full"]` at the start of the text.
 fn constants(text: &str) -> Option<usize> {
     let mut at = 1;
     while at < text.len() {
@@ -189,7 +189,7 @@ fn constants(text: &str) -> Option<usize> {
     None
 }
 
-/// The token that a text begins with, and its length; none for space.
+/// The first token of a text and its length; `None` for whitespace.
 fn token(text: &str) -> Option<(Token<'_>, usize)> {
     let first = text.chars().next()?;
     let run = |belongs: fn(char) -> bool| text.find(|c| !belongs(c)).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Templates: what they see, and that nothing that a stranger writes takes long or much.
+//! Templates: what they can access, and that untrusted templates cannot use much time or memory.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -154,7 +154,7 @@ fn nothing_makes_text_out_of_text() {
     refuses("{% for a in long, long %}{% endfor %}", "templates make no lists");
     refuses("{{ {'a': long} }}", "templates make no mappings");
     refuses("{% for a in list recursive %}{{ loop(list) }}{% endfor %}", "loops call nothing");
-    // Texts say what they like.
+    // Plain text may contain anything.
     gives("{{ 'a ~ b * c + [d] {e}' }}", "a ~ b * c + [d] {e}");
     gives("2 * 3 ~ 4 + [5]", "2 * 3 ~ 4 + [5]");
 }
@@ -187,7 +187,7 @@ fn what_a_template_gives_has_a_cap() {
         "{}",
         error.message
     );
-    // So has everything that one step says.
+    // All texts of a step share a limit as well.
     let scope = Scope::new(&state());
     let text = "{{ long }}".repeat(8);
     let given = (0..20).take_while(|_| fill(&text, &scope).is_ok()).count();
@@ -205,7 +205,7 @@ fn deep_nesting_is_an_error_and_no_overflow() {
     assert!(holds(&format!("{}flag", "not ".repeat(100_000)), &Scope::new(&state())).is_err());
     for text in ["{% if flag %}", "{% for a in list %}"] {
         assert!(fill(&text.repeat(20_000), &Scope::new(&state())).is_err());
-        // As deep as it may be.
+        // The maximum depth.
         assert!(fill(&text.repeat(STATEMENTS_MAX), &Scope::new(&state())).is_err());
     }
     let elif = format!("{{% if flag %}}{}{{% endif %}}", "{% elif flag %}".repeat(20_000));

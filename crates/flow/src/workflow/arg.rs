@@ -1,4 +1,4 @@
-//! Parameters: what they may be set to, and reading values from a command line.
+//! Parameters of workflows: accepted values, and parsing them from a command line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,30 +13,30 @@ use crate::limits::{ENTRIES_MAX, VALUE_BYTES_MAX};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arg {
-    /// What kind of value it takes.
+    /// The type of its values.
     #[serde(default, rename = "type")]
     pub kind: ArgType,
-    /// What it means, in one sentence.
+    /// The meaning, in one sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What it is if nobody sets it.
+    /// The value if none is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// The only values that it takes.
+    /// The only values it accepts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// The least number, or the fewest entries of a list.
+    /// The minimum value, or the minimum number of entries of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
-    /// The largest number, or the most entries of a list.
+    /// The maximum value, or the maximum number of entries of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
-    /// Whether a run cannot start without it.
+    /// True if a run cannot start without a value.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
 }
 
-/// What kind of value a parameter takes.
+/// The type of a parameter's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArgType {
@@ -49,25 +49,25 @@ pub enum ArgType {
     Number,
     /// `true` or `false`.
     Boolean,
-    /// A list of texts: a JSON list, or one text a line.
+    /// A list of texts: a JSON list, or one text per line.
     List,
-    /// Work to hand out: a JSON list of [`WorkItem`]s.
+    /// Work to dispatch: a JSON list of [`WorkItem`]s.
     Work,
 }
 
-/// One piece of work that is handed to a sub-agent.
+/// A piece of work for a sub-agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkItem {
-    /// Its name.
+    /// The id of the item.
     pub id: String,
-    /// What is to be done.
+    /// The task.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
-    /// The files that it may change. Two pieces of one wave never share one.
+    /// The files it may change. Two items of one wave never share a file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// When it is done: pieces of one wave run at once, waves one after another.
+    /// The wave: items of one wave run at the same time, waves one after another.
     #[serde(default = "first_wave")]
     pub wave: u32,
 }
@@ -76,13 +76,13 @@ fn first_wave() -> u32 {
     1
 }
 
-/// A value that a parameter does not take.
+/// The reason why a parameter does not accept a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadValue(pub String);
 
 impl Arg {
-    /// Reads a value that was typed.
+    /// Parses and checks a typed value.
     pub fn parse(&self, text: &str) -> Result<Value, BadValue> {
         if text.len() > VALUE_BYTES_MAX {
             let said = format!("it has {} bytes, and {VALUE_BYTES_MAX} is the limit", text.len());
@@ -114,7 +114,7 @@ impl Arg {
         self.accept(value)
     }
 
-    /// Checks a value that was read already, from a file or as JSON.
+    /// Checks a value that was already parsed, from a file or as JSON.
     pub fn accept(&self, value: Value) -> Result<Value, BadValue> {
         if let Value::Array(entries) = &value
             && entries.len() > ENTRIES_MAX
@@ -156,9 +156,10 @@ impl Arg {
             Value::Array(entries) => entries.iter().all(allowed),
             one => allowed(one),
         };
-        match fits {
-            true => Ok(()),
-            false => Err(BadValue(format!("it has to be one of {}", self.choices.join(", ")))),
+        if fits {
+            Ok(())
+        } else {
+            Err(BadValue(format!("it has to be one of {}", self.choices.join(", "))))
         }
     }
 
@@ -179,7 +180,7 @@ impl Arg {
 }
 
 impl ArgType {
-    /// What people call it.
+    /// A description for people.
     pub fn described(self) -> &'static str {
         match self {
             ArgType::Text => "text",
@@ -192,8 +193,8 @@ impl ArgType {
     }
 }
 
-/// A JSON list, or one text a line. Commas are part of a text: values with commas are common, and lists of one line are
-/// not.
+/// Parses a JSON list, or one text per line. Commas don't separate entries: values with commas are common, and lists
+/// on one line are not.
 fn list(text: &str) -> Result<Value, BadValue> {
     if text.trim_start().starts_with('[') {
         let entries: Vec<String> = serde_json::from_str(text)
@@ -203,7 +204,7 @@ fn list(text: &str) -> Result<Value, BadValue> {
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).collect())
 }
 
-/// Refuses names that come twice or cannot be names, and files that two pieces of one wave would change at once.
+/// Refuses duplicate and invalid ids, and files that two items of one wave would change at the same time.
 fn disjoint(work: &[WorkItem]) -> Result<(), BadValue> {
     let mut names = BTreeSet::new();
     for (at, item) in work.iter().enumerate() {
@@ -231,7 +232,7 @@ fn disjoint(work: &[WorkItem]) -> Result<(), BadValue> {
     Ok(())
 }
 
-/// A file that two would change.
+/// A file that two sub-agents would change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shared {
     pub(crate) first: String,
@@ -239,14 +240,14 @@ pub(crate) struct Shared {
     pub(crate) file: String,
 }
 
-/// The files that two of these would change at once, whichever way their paths are written. A folder is all that is below
-/// it.
+/// Finds files that two of these would change at the same time, comparing normalised paths. A folder includes
+/// everything below it.
 pub(crate) fn shared_files(pieces: &[(&str, &[String])]) -> Vec<Shared> {
     let mut owned: Vec<(String, &str)> = pieces
         .iter()
         .flat_map(|(id, files)| files.iter().map(|file| (normal(file), *id)))
         .collect();
-    // Part by part, so that a folder comes right before what is below it.
+    // Compare component by component, so that a folder directly precedes its contents.
     owned.sort_by(|a, b| a.0.split('/').cmp(b.0.split('/')));
     let mut shared = Vec::new();
     let mut above: Vec<(&str, &str)> = Vec::new();
@@ -264,7 +265,7 @@ pub(crate) fn shared_files(pieces: &[(&str, &[String])]) -> Vec<Shared> {
     shared
 }
 
-/// A path without what does not change where it leads.
+/// Normalises a path: removes empty components and `.`, and resolves `..`.
 fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.trim().split('/').filter(|part| !part.is_empty() && *part != ".") {

@@ -1,7 +1,7 @@
-//! What a step tells its agent: plain text and typed blocks. In a file, a text stands as it is, and a block is a mapping
-//! with one key, its kind.
+//! The instructions of a step: plain text and typed blocks. In a file, text is written as it is, and a block is a
+//! mapping with one key, its kind.
 //!
-//! The same type is used before and after templates are filled in: [`Block::try_map`] goes through its texts.
+//! The same type is used before and after templates are rendered: [`Block::try_map`] visits its texts.
 
 use std::fmt;
 
@@ -14,175 +14,175 @@ use serde_json::Value;
 
 use super::{Brief, Conditional, Dispatch, Parallel, StepId, Template};
 
-/// One part of what a step tells its agent.
+/// A block of a step's instructions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", remote = "Self")]
 #[schemars(transform = or_text)]
 pub enum Block {
-    /// Text.
+    /// Plain text.
     Text(String),
-    /// Where the run stands.
+    /// The state of the run.
     StateBanner(Banner),
-    /// Where a review stands: which iteration, and how to look. The gate's name, if there are several.
+    /// The state of a gate's review: the iteration, and how to review. The value is the gate's id.
     QrBanner(StepId),
-    /// What must not be done.
+    /// Actions that are forbidden.
     Forbidden(Vec<String>),
-    /// What the answer looks like.
+    /// The expected form of the answer.
     ExpectedOutput(ExpectedOutput),
-    /// What to do after which result.
+    /// The action for each result.
     Routing(Vec<Route>),
-    /// What the agent that asks for steps does after a review.
+    /// Instructions for the orchestrating agent after a review.
     PostQrRouting(PostReview),
     /// A resource of the workflow, by name.
     Resource(String),
     /// A convention, by name: the skill's own, or one of the pack.
     Convention(String),
-    /// Things to look for, as questions.
+    /// Problems to look for, as questions.
     DetectionQuestions(DetectionQuestions),
-    /// Things to make sure of.
+    /// Criteria to verify.
     VerificationChecklist(Vec<ChecklistItem>),
-    /// An example of how it goes wrong.
+    /// An example of incorrect behaviour.
     IncorrectBehavior(IncorrectBehavior),
-    /// That the agent delegates, and does nothing of the work itself.
+    /// The rule that the agent delegates the work and does none of it itself.
     OrchestratorConstraint(String),
-    /// Why criteria are written down before the work is looked at.
+    /// The reason why criteria are written down before the work is examined.
     FactoredVerification(String),
-    /// How to ask: openly, and not for a yes.
+    /// Guidance for asking open questions instead of leading ones.
     OpenQuestions(String),
-    /// Which model does what.
+    /// The model for each kind of work.
     ModelSelection(ModelSelection),
     /// Work for sub-agents.
     Dispatch(Dispatch),
-    /// How a reviewer's answer ends, so that whoever reads it knows what to do next.
+    /// The form in which a reviewer ends its answer, so that its reader knows what to do next.
     QrReport(ReportForm),
 }
 
-/// Where the run stands.
+/// The state of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Banner {
     /// The name of the checkpoint.
     pub checkpoint: String,
-    /// What kind of pass this is.
+    /// The kind of pass.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mode: String,
-    /// What it means.
+    /// Explanations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
-    /// Which pass this is; filled in by the engine.
+    /// The iteration; filled in by the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
 }
 
-/// What the answer looks like.
+/// The expected form of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedOutput {
-    /// If all is well.
+    /// The answer if there are no issues.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub if_pass: String,
-    /// If something was found.
+    /// The answer if there are issues.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub when_issues: String,
-    /// The categories that findings fall into.
+    /// The categories of findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
 }
 
-/// What to do after one result.
+/// The action for a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
     /// The result.
     pub result: String,
-    /// What to do.
+    /// The action.
     pub action: String,
 }
 
-/// What the agent that asks for steps does after a review.
+/// Instructions for the orchestrating agent after a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostReview {
     /// The gate that follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<StepId>,
-    /// Its part.
+    /// The role of the orchestrating agent.
     pub role: String,
-    /// How strictly.
+    /// The strictness rule.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rule: String,
-    /// What to do after which result.
+    /// The action for each result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
-    /// What must not be done.
+    /// Actions that are forbidden.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
 }
 
-/// Things to look for, as questions.
+/// Problems to look for, as questions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DetectionQuestions {
-    /// What they are about.
+    /// The category of the problems.
     pub category: String,
     /// The questions.
     pub questions: Vec<Question>,
 }
 
-/// A question with a name.
+/// A question with an id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Its name, which findings refer to.
+    /// The id that findings refer to.
     pub id: String,
     /// The question.
     pub ask: String,
 }
 
-/// One thing to make sure of.
+/// A criterion to verify.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChecklistItem {
-    /// What is looked at.
+    /// The element that is examined.
     pub element: String,
-    /// What has to hold.
+    /// The criterion that has to hold.
     pub criterion: String,
-    /// What to do if it does not.
+    /// The action if it does not hold.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub if_missing: String,
 }
 
-/// An example of how it goes wrong.
+/// An example of incorrect behaviour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IncorrectBehavior {
-    /// What somebody did.
+    /// The incorrect behaviour.
     pub example: String,
-    /// What came of it.
+    /// Its consequence.
     pub consequence: String,
 }
 
-/// Which model does what.
+/// The model for each sub-agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSelection {
-    /// The model for all that is not named.
+    /// The model for all sub-agents that are not named.
     pub default: String,
-    /// Why.
+    /// The reason for the choice.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rationale: String,
-    /// Others, by sub-agent.
+    /// Other models, by sub-agent.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub overrides: IndexMap<String, String>,
 }
 
-/// How a reviewer's answer ends.
+/// The form in which a reviewer ends its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportForm {
-    /// Where the findings are written.
+    /// The place where the findings are written.
     pub report: String,
-    /// What whoever reads the answer has to do next.
+    /// The next action of the agent that reads the answer.
     pub orchestrator_action: String,
 }
 
@@ -199,8 +199,8 @@ impl From<Dispatch> for Block {
 }
 
 impl Block {
-    /// The block with every text replaced by what `f` makes of it. Names of gates, resources and conventions, conditions
-    /// and sub-workflows are no texts.
+    /// Returns the block with every text mapped by `f`. Ids of gates, resources, conventions and sub-workflows, and
+    /// expressions, are not texts.
     pub fn try_map<E>(&self, f: &mut dyn FnMut(&str) -> Result<String, E>) -> Result<Block, E> {
         fn all<E>(
             texts: &[String],
@@ -298,7 +298,7 @@ impl Dispatch {
                     .map(|brief| brief.try_map(f))
                     .collect::<Result<_, E>>()?,
             }),
-            // The brief is a template for each entry: it is filled in where the entries are known.
+            // The brief is a template for each entry, so it is rendered once the entries are known.
             Dispatch::Template(template) => {
                 Dispatch::Template(Template { shared: f(&template.shared)?, ..template.clone() })
             }
@@ -316,7 +316,7 @@ impl Dispatch {
 }
 
 impl Brief {
-    /// The brief with every text replaced by what `f` makes of it.
+    /// Returns the brief with every text mapped by `f`.
     pub fn try_map<E>(&self, f: &mut dyn FnMut(&str) -> Result<String, E>) -> Result<Brief, E> {
         Ok(Brief {
             id: f(&self.id)?,
@@ -374,7 +374,7 @@ impl<'de> Deserialize<'de> for Block {
     }
 }
 
-/// A block may also be a plain text.
+/// Adds plain text to the schema of blocks.
 fn or_text(schema: &mut Schema) {
     if let Some(Value::Array(forms)) = schema.get_mut("oneOf") {
         forms.insert(0, serde_json::json!({ "type": "string", "description": "Text." }));

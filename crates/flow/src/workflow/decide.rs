@@ -1,4 +1,4 @@
-//! How the outcome of a step is found: reported by the agent, or computed by the engine.
+//! Determining the outcome of a step: reported by the agent, or computed by the engine.
 
 use std::fmt;
 
@@ -8,120 +8,120 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentRole, Outcome, StepId};
 
-/// How the outcome of a step is found.
+/// The way the outcome of a step is determined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decide {
-    /// The agent says it.
+    /// The agent reports it.
     #[default]
     Reported,
-    /// Computed from what a review has recorded.
+    /// Computed from the recorded items of a review.
     Gate(Gate),
-    /// Computed from how sure the agent is.
+    /// Computed from the agent's confidence.
     Confidence(ConfidenceLoop),
     /// Computed from parameters and state.
     Cases(Cases),
 }
 
-/// A gate: it lets a run on only if what was recorded says so.
+/// A gate: a run passes only if the recorded items allow it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gate {
-    /// What is reviewed, for banners: `Plan completeness`.
+    /// The subject of the review, for banners: `Plan completeness`.
     pub name: String,
-    /// The steps during which items are recorded. Where `next` leads on `fail` is the step that repairs.
+    /// The steps during which items are recorded. The `fail` edge in `next` leads to the step that repairs.
     pub reviews: Vec<StepId>,
-    /// Who repairs.
+    /// The agent that repairs.
     #[serde(default)]
     pub fix: Fix,
-    /// The least severity that blocks in each iteration; the last holds from there on.
+    /// The lowest severity that blocks in each iteration; the last entry also applies to all later iterations.
     #[serde(default = "schedule", skip_serializing_if = "is_usual_schedule")]
     pub schedule: Vec<Severity>,
-    /// After how many failed iterations the run stops for a person; by default the length of the schedule.
+    /// The number of failed iterations after which the run stops for a person; by default the length of the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Declared checks that have to pass, in every iteration and whatever the schedule says.
+    /// Declared checks that have to pass in every iteration, whatever the schedule says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
-    /// First pillar: what the reviewer is told about where it stands.
+    /// First pillar: the banner that tells the reviewer its role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub banner: Option<String>,
-    /// Second pillar: what nobody may do before the gate is passed.
+    /// Second pillar: actions that are forbidden until the gate is passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
-    /// Third pillar: how the review after a repair is done.
+    /// Third pillar: the way the review after a repair is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverify: Option<Reverify>,
-    /// What is said when it is passed.
+    /// The message when the gate is passed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pass_message: String,
 }
 
-/// Who repairs what a review has found.
+/// The agent that repairs the findings of a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fix {
-    /// The agent that asks for steps.
+    /// The agent that requests steps.
     #[default]
     Own,
-    /// A sub-agent of this role; the agent that asks for steps neither reads nor sums up the findings.
+    /// A sub-agent with this role; the agent that requests steps neither reads nor summarises the findings.
     Agent(AgentRole),
 }
 
-/// How the review after a repair is done.
+/// The way the review after a repair is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reverify {
-    /// Every item is open again, and the reviewer does not see what the last one found.
+    /// Every item is open again, and the reviewer does not see the earlier findings.
     Fresh,
-    /// Only what failed is open again.
+    /// Only failed items are open again.
     Targeted,
 }
 
-/// How bad it is if an item fails.
+/// The severity of a failed item.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Severity {
-    /// Would be nice.
+    /// Nice to have.
     Could,
-    /// Ought to hold.
+    /// Recommended.
     Should,
-    /// Has to hold.
+    /// Required.
     Must,
 }
 
-/// How sure somebody is.
+/// A level of confidence.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// Only looking round yet.
+    /// Still exploring.
     Exploring,
     /// A guess.
     Low,
     /// Likely.
     Medium,
-    /// Nearly sure.
+    /// Nearly certain.
     High,
-    /// Sure.
+    /// Certain.
     Certain,
 }
 
-/// A step that is gone through again until the agent is sure enough: `iterate` until then, and `ok`.
+/// A step that repeats until the agent is confident enough: the outcome is `iterate` until then, and `ok` afterwards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConfidenceLoop {
-    /// How sure is sure enough.
+    /// The confidence that is required.
     pub until: Confidence,
-    /// How often the step is gone through at most; then the run goes on with `ok`, and says so.
+    /// The maximum number of visits; after that the run continues with `ok`, and the outcome is marked as limited.
     pub max: u32,
-    /// Questions of fact from which the engine computes how sure it is. Without any, the agent says it.
+    /// Questions of fact from which the engine computes the confidence. Without any, the agent reports it.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub questions: IndexMap<String, ConfidenceQuestion>,
-    /// The least sum of answers (yes 1, partial ½, no 0) for each level. Below all of them it is `exploring`.
+    /// The minimum sum of answers (yes 1, partial ½, no 0) for each level. Below all of them the level is `exploring`.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub levels: IndexMap<Confidence, f64>,
 }
@@ -132,7 +132,7 @@ pub struct ConfidenceLoop {
 pub struct ConfidenceQuestion {
     /// The question.
     pub ask: String,
-    /// Whether `partial` is an answer.
+    /// True if `partial` is a valid answer.
     #[serde(default = "yes")]
     pub partial: bool,
 }
@@ -141,7 +141,7 @@ fn yes() -> bool {
     true
 }
 
-/// Outcomes by condition; the first that holds counts.
+/// Outcomes by condition; the first condition that holds decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cases {
@@ -167,18 +167,18 @@ pub struct Case {
     pub outcome: Outcome,
 }
 
-/// How often a step may be gone through.
+/// The bound of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bound {
-    /// How often at most.
+    /// The maximum number of visits.
     pub max: u32,
-    /// The outcome that the last time has, whatever is reported; without one the run stops for a person.
+    /// The outcome that is forced at the limit, whatever is reported; without one the run stops for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_limit: Option<Outcome>,
 }
 
-/// All severities for three iterations, then `MUST` and `SHOULD`, then only `MUST`.
+/// The default schedule: all severities block for three iterations, then `MUST` and `SHOULD`, then only `MUST`.
 pub(crate) fn schedule() -> Vec<Severity> {
     use Severity::{Could, Must, Should};
     vec![Could, Could, Could, Should, Must]
@@ -189,12 +189,11 @@ fn is_usual_schedule(given: &Vec<Severity>) -> bool {
 }
 
 impl Decide {
-    /// Whether the agent says it.
+    /// Returns true if the agent reports the outcome.
     pub fn is_reported(&self) -> bool {
         matches!(self, Decide::Reported)
     }
 
-    /// The gate, if it is one.
     pub fn as_gate(&self) -> Option<&Gate> {
         match self {
             Decide::Gate(gate) => Some(gate),
@@ -204,7 +203,7 @@ impl Decide {
 }
 
 impl Default for Gate {
-    /// A gate with the usual schedule, and without name, reviews or pillars.
+    /// A gate with the default schedule, and without name, reviews or pillars.
     fn default() -> Self {
         Gate {
             name: String::new(),
@@ -222,12 +221,12 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// After how many failed iterations the run stops for a person.
+    /// The number of failed iterations after which the run stops for a person.
     pub fn limit(&self) -> u32 {
         self.limit.unwrap_or(self.schedule.len() as u32).max(1)
     }
 
-    /// The least severity that blocks in an iteration, which starts at 1.
+    /// The lowest severity that blocks in an iteration; iterations start at 1.
     pub fn blocking(&self, iteration: u32) -> Severity {
         let at = (iteration.max(1) as usize - 1).min(self.schedule.len().saturating_sub(1));
         self.schedule.get(at).copied().unwrap_or(Severity::Could)
@@ -248,7 +247,6 @@ impl Cases {
 }
 
 impl Severity {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Could => "COULD",
@@ -257,7 +255,7 @@ impl Severity {
         }
     }
 
-    /// Reads the word, in any case.
+    /// Parses a severity, ignoring case.
     pub fn parse(word: &str) -> Option<Self> {
         [Severity::Could, Severity::Should, Severity::Must]
             .into_iter()
@@ -272,7 +270,7 @@ impl fmt::Display for Severity {
 }
 
 impl Confidence {
-    /// All levels, from the least to the most.
+    /// All levels, from lowest to highest.
     pub const ALL: [Confidence; 5] = [
         Confidence::Exploring,
         Confidence::Low,
@@ -281,7 +279,6 @@ impl Confidence {
         Confidence::Certain,
     ];
 
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Confidence::Exploring => "exploring",
@@ -292,7 +289,7 @@ impl Confidence {
         }
     }
 
-    /// Reads the word, in any case.
+    /// Parses a level, ignoring case.
     pub fn parse(word: &str) -> Option<Self> {
         Confidence::ALL.into_iter().find(|level| level.as_str().eq_ignore_ascii_case(word.trim()))
     }

@@ -1,4 +1,4 @@
-//! Work that is handed to sub-agents.
+//! Dispatching work to sub-agents.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::AgentRole;
 
-/// Work that is handed to sub-agents.
+/// Work dispatched to sub-agents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Dispatch {
@@ -16,39 +16,39 @@ pub enum Dispatch {
     Parallel(Parallel),
     /// One for each entry of a list, all with the same task.
     Template(Template),
-    /// One of two, by a condition.
+    /// One of two dispatches, by a condition.
     Conditional(Conditional),
 }
 
-/// What one sub-agent is told.
+/// The brief of a sub-agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Brief {
-    /// Its name among several.
+    /// The id among several sub-agents.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
     /// The role.
     #[serde(default)]
     pub agent: AgentRole,
-    /// The task, in full: a sub-agent sees nothing else.
+    /// The complete task: a sub-agent sees nothing else.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
-    /// The workflow that the sub-agent goes through: a file under `workflows/` of the same skill, or another workflow.
+    /// The workflow of the sub-agent: a file under `workflows/` of the same skill, or another workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
-    /// Values that are handed over: the parameters of `workflow`, or facts for the task.
+    /// Values to hand over: the parameters of `workflow`, or facts for the task.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub with: IndexMap<String, String>,
-    /// The model, where it matters.
+    /// The model, if a particular one is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The files that it may change. Sub-agents that run at once never share one.
+    /// The files it may change. Sub-agents that run at the same time never share a file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// What it gives back.
+    /// A description of what it returns.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub returns: String,
-    /// How long its answer may be, in tokens.
+    /// The maximum length of its answer, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_tokens_max: Option<u32>,
 }
@@ -57,10 +57,10 @@ pub struct Brief {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parallel {
-    /// How they are to be started.
+    /// Instructions for starting them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instruction: String,
-    /// What all of them are told.
+    /// Context that all of them get.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shared: String,
     /// The sub-agents.
@@ -71,33 +71,33 @@ pub struct Parallel {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Template {
-    /// The list: a parameter of type `list` or `work`, or `items` for the open items of the review that is under way.
+    /// The list: a parameter of type `list` or `work`, or `items` for the open items of the current review.
     pub over: String,
-    /// What all of them are told.
+    /// Context that all of them get.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shared: String,
     /// The brief, in which `item` is the entry.
     pub each: Brief,
 }
 
-/// One of two dispatches.
+/// One of two dispatches, by a condition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Conditional {
-    /// The condition, in words, for the agent to judge.
+    /// The condition in words, for the agent to judge.
     pub condition: String,
-    /// The same as an expression over parameters and state; then the engine judges.
+    /// The condition as an expression over parameters and state; if set, the engine evaluates it.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
-    /// What is dispatched if it holds.
+    /// The dispatch if it holds.
     pub then: Box<Dispatch>,
-    /// What is dispatched if it does not.
+    /// The dispatch if it does not.
     #[serde(default, rename = "else", skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<Box<Dispatch>>,
 }
 
 impl Dispatch {
-    /// All briefs in it.
+    /// All briefs of the dispatch.
     pub fn briefs(&self) -> Vec<&Brief> {
         match self {
             Dispatch::Single(brief) => vec![brief],
@@ -113,7 +113,7 @@ impl Dispatch {
 }
 
 impl Dispatch {
-    /// All briefs in it, to be changed.
+    /// All briefs of the dispatch, mutable.
     pub(crate) fn briefs_mut(&mut self) -> Vec<&mut Brief> {
         match self {
             Dispatch::Single(brief) => vec![brief],

@@ -1,4 +1,4 @@
-//! How a step can end.
+//! Outcomes of steps.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -8,25 +8,24 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How a step ended.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// It is done.
+    /// Done.
     Ok,
-    /// It was done, and the answer is no.
+    /// Done, with a negative result.
     Fail,
-    /// What comes next is not needed.
+    /// The following work is not needed.
     Skip,
     /// Once more.
     Iterate,
-    /// Whatever no other edge takes; never reported, only routed.
+    /// Matches any outcome without an edge of its own; never reported.
     Default,
-    /// One of the workflow's own.
+    /// An outcome defined by the workflow.
     Named(String),
 }
 
 impl Outcome {
-    /// The word for it.
     pub fn as_str(&self) -> &str {
         match self {
             Outcome::Ok => "ok",

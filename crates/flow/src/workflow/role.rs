@@ -1,4 +1,4 @@
-//! Who does the work of a dispatch.
+//! Roles of sub-agents.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,23 +9,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The role of a sub-agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AgentRole {
-    /// Looks for what is wrong.
+    /// Looks for problems.
     QualityReviewer,
-    /// Writes for readers.
+    /// Writes documentation.
     TechnicalWriter,
     /// Writes code.
     Developer,
-    /// Reads and reports, and changes nothing.
+    /// Reads and reports, without changing anything.
     Explore,
-    /// Anything.
+    /// Does anything.
     #[default]
     GeneralPurpose,
-    /// One that the workflow declares under `roles`.
+    /// A role that the workflow declares under `roles`.
     Custom(String),
 }
 
 impl AgentRole {
-    /// The five roles that need not be declared.
+    /// The five built-in roles, which need not be declared.
     pub const KNOWN: [AgentRole; 5] = [
         AgentRole::QualityReviewer,
         AgentRole::TechnicalWriter,
@@ -34,7 +34,6 @@ impl AgentRole {
         AgentRole::GeneralPurpose,
     ];
 
-    /// The word for it.
     pub fn as_str(&self) -> &str {
         match self {
             AgentRole::QualityReviewer => "quality-reviewer",

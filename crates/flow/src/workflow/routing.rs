@@ -1,5 +1,5 @@
-//! Where outcomes lead. In a file, `next: there` is a linear step, `next: end` the last one, and a mapping from outcomes
-//! to steps a branch.
+//! Edges between steps. In a file, `next: there` is a linear step, `next: end` the last one, and a mapping from
+//! outcomes to steps a branch.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,32 +11,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Outcome, StepId};
 
-/// The word that stands for the end of a workflow, and can be no step's name.
+/// The word for the end of a workflow. No step can have this id.
 pub(crate) const END: &str = "end";
 
-/// Where a step leads.
+/// The edges of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// Always to the same step, when it is done.
+    /// Always to the same step.
     Linear(StepId),
     /// By outcome.
     Branch(IndexMap<Outcome, Target>),
-    /// Nowhere: the workflow is complete when it is done.
+    /// To the end of the workflow.
     Terminal,
 }
 
-/// Where one edge leads.
+/// The target of an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// To a step.
     Step(StepId),
-    /// To the end.
     End,
 }
 
 impl Routing {
-    /// Where an outcome leads: its own edge, or that of `default`. An outcome without an edge leads nowhere, which is not
-    /// the same as the end.
+    /// The target of an outcome: its own edge, or that of `default`. `None` if the outcome has no edge, which is not
+    /// the same as leading to the end.
     pub fn target(&self, outcome: &Outcome) -> Option<Target> {
         match self {
             Routing::Linear(step) => (*outcome == Outcome::Ok).then(|| Target::Step(step.clone())),
@@ -68,7 +66,7 @@ impl Routing {
 }
 
 impl Target {
-    /// The step, if it leads to one.
+    /// The step, unless the target is the end.
     pub fn step(&self) -> Option<&StepId> {
         match self {
             Target::Step(step) => Some(step),

@@ -1,4 +1,4 @@
-//! One call of git: what it is run with, and what comes back.
+//! A single call of git: its settings and environment, and its result.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use super::walls::{Access, access_of, remove_created};
 use super::{Git, GitError, Oid};
 use crate::limits::{GIT_CONFIG_TIMEOUT, GIT_GRACE, GIT_OUTPUT_BYTES_MAX, GIT_SAID_BYTES_MAX, GIT_TIMEOUT, GIT_VERSION_MIN};
 
-/// Settings of every call. The first ones keep configuration that an agent may have written from running programs, the
-/// others keep the user's taste out of output that is parsed.
+/// Settings of every call. The first ones keep configuration that an agent may have written from
+/// running programs, the others keep the user's preferences out of output that is parsed.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -51,11 +51,11 @@ const SETTINGS: &[&str] = &[
 
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_TERMINAL_PROMPT", "0"),
-    // A status must not wait for, or disturb, the index of somebody who works there.
+    // `git status` must not take the index lock while another process works in the repository.
     ("GIT_OPTIONAL_LOCKS", "0"),
-    // An agent could otherwise show one commit in the place of another.
+    // With replace refs, an agent could show one commit in place of another.
     ("GIT_NO_REPLACE_OBJECTS", "1"),
-    // Missing objects of a partial clone would be fetched from where the repository's configuration says.
+    // A partial clone would fetch missing objects from a URL in the repository's configuration.
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_EDITOR", "true"),
     ("GIT_SEQUENCE_EDITOR", "true"),
@@ -63,7 +63,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
 ];
 
-/// Variables of git that do not lead it elsewhere and do not run anything.
+/// Variables of git that neither redirect it nor run programs.
 const HARMLESS: &[&str] = &[
     "GIT_AUTHOR_NAME",
     "GIT_AUTHOR_EMAIL",
@@ -77,13 +77,14 @@ const HARMLESS: &[&str] = &[
     "GIT_EXEC_PATH",
 ];
 
-/// Whether a variable of the caller's environment reaches git: `GIT_DIR` of a hook that started us must not.
+/// Returns true if a variable of the caller's environment is passed on to git. `GIT_DIR`, for
+/// instance, is set if a git hook started us, and must not be.
 pub(super) fn may_stay(name: &str) -> bool {
     let ours = ENVIRONMENT.iter().any(|(set, _)| *set == name);
     !ours && (!name.starts_with("GIT_") || HARMLESS.contains(&name))
 }
 
-/// What git is asked, beyond its arguments.
+/// A call of git: its arguments and everything else it runs with.
 pub(super) struct Ask<'a> {
     pub(super) args: &'a [&'a str],
     pub(super) settings: Vec<String>,
@@ -91,18 +92,17 @@ pub(super) struct Ask<'a> {
     pub(super) stdin: Stdin,
     pub(super) kept_bytes_max: usize,
     pub(super) confinement: Confinement,
-    /// Folders outside of the repository that the call writes to.
+    /// Folders outside the repository that the call writes to.
     pub(super) reach: Vec<Utf8PathBuf>,
-    /// The time after which it is stopped.
     pub(super) timeout: Duration,
 }
 
-/// Whether a call runs inside the walls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Confinement {
-    /// Inside, with this access to the repository. The repository may be anybody's work.
+    /// In the sandbox, with this access to the repository, which is untrusted.
     Repository(Access),
-    /// Outside: the call reads configuration only, or works in a repository that nobody else has written to.
+    /// Unconfined: the call only reads configuration, or works in a repository that only the engine
+    /// has written to.
     None,
 }
 
@@ -120,14 +120,14 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// A call that reads configuration, and starts nothing. Files that the configuration includes may be anywhere, so it is
-    /// not confined; one of them may be a pipe, so it ends soon.
+    /// A call that reads configuration and runs no programs. Included files can be anywhere, so it
+    /// is not confined; one of them could be a named pipe, so its timeout is short.
     pub(super) fn for_configuration(args: &'a [&'a str]) -> Self {
         Ask { confinement: Confinement::None, timeout: GIT_CONFIG_TIMEOUT, ..Ask::new(args) }
     }
 }
 
-/// What git answered.
+/// The result of a call that ran to its end.
 pub(super) struct Answer {
     command: String,
     dir: camino::Utf8PathBuf,
@@ -136,21 +136,22 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// All that it said. It is an error if it said more than is kept.
+    /// All of standard output; an error if it was larger than the limit.
     pub(super) fn bytes(&self) -> Result<&[u8], GitError> {
         let stdout = &self.ended.stdout;
-        match stdout.total > stdout.bytes.len() as u64 {
-            true => Err(GitError::TooMuch { command: self.command.clone(), bytes: stdout.total }),
-            false => Ok(&stdout.bytes),
+        if stdout.total > stdout.bytes.len() as u64 {
+            Err(GitError::TooMuch { command: self.command.clone(), bytes: stdout.total })
+        } else {
+            Ok(&stdout.bytes)
         }
     }
 
-    /// What was kept of what it said, and how much there was.
+    /// The kept part of standard output, and its whole size.
     pub(super) fn kept(&self) -> (&[u8], u64) {
         (&self.ended.stdout.bytes, self.ended.stdout.total)
     }
 
-    /// All that it said, without the last line break.
+    /// Standard output without the final line break.
     pub(super) fn text(&self) -> Result<Cow<'_, str>, GitError> {
         let bytes = self.bytes()?;
         Ok(String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(bytes)))
@@ -170,19 +171,19 @@ impl Answer {
         GitError::Unclear { command: self.command.clone(), said }
     }
 
-    /// Whether the helper of the sandbox answered in git's place.
+    /// Returns true if the sandbox helper failed before it started git.
     fn is_refused_by_walls(&self) -> bool {
         matches!(self.code, 126 | 127) && self.stderr().trim_start().starts_with("sandbox: ")
     }
 
-    /// The error that this is, for a call that should have ended otherwise.
+    /// The error for an unexpected exit code.
     pub(super) fn failed(&self) -> GitError {
         let said = tail(&self.ended.stderr.bytes);
         if said.contains("not a git repository") || said.contains("must be run in a work tree") {
             return GitError::NotARepository { dir: self.dir.clone() };
         }
         let command = self.command.clone();
-        // A partial clone: the engine's calls have no network.
+        // A partial clone: the engine's calls cannot fetch missing objects.
         if said.contains("lazy fetching disabled") || said.contains("could not fetch") {
             return GitError::MissingObjects { dir: self.dir.clone() };
         }
@@ -195,7 +196,7 @@ impl Answer {
 }
 
 impl Git {
-    /// Runs git; any exit code is an answer.
+    /// Runs git after checking its version once. Accepts any exit code.
     pub(super) async fn ask(
         &self,
         ask: Ask<'_>,
@@ -225,16 +226,18 @@ impl Git {
         }
         let answer =
             Answer { command, dir: self.dir.clone(), code: ended.code.unwrap_or(-1), ended };
-        match answer.is_refused_by_walls() {
-            true => Err(GitError::NoWalls { said: answer.stderr().trim().to_owned() }),
-            false => Ok(answer),
+        if answer.is_refused_by_walls() {
+            Err(GitError::NoWalls { said: answer.stderr().trim().to_owned() })
+        } else {
+            Ok(answer)
         }
     }
 
-    /// The call with its repository, inside the walls; without walls, with every program of the repository replaced.
+    /// Builds the call confined to its repository. Without a sandbox, replaces all programs that
+    /// the repository's configuration names.
     async fn confined_spawn(&self, ask: Ask<'_>, access: Access) -> Result<Spawn, GitError> {
         let place = self.place()?;
-        // Its future is large, and most calls find it done.
+        // Boxed, since its future is large, and most calls find the value cached.
         let surroundings = Box::pin(self.surroundings(&place)).await?;
         let mut environment = place.environment();
         if !self.may_run_programs(access) {
@@ -288,12 +291,12 @@ impl Git {
         }
     }
 
-    /// Runs git; any exit code is an answer.
+    /// Runs git. Accepts any exit code.
     pub(super) async fn any(&self, args: &[&str]) -> Result<Answer, GitError> {
         self.ask(Ask::new(args), &mut |_| Flow::Continue).await
     }
 
-    /// Runs git with more than arguments, and takes exit code 0 only.
+    /// Runs git. Accepts exit code 0 only.
     pub(super) async fn fine(&self, ask: Ask<'_>) -> Result<Answer, GitError> {
         let answer = self.ask(ask, &mut |_| Flow::Continue).await?;
         match answer.code {
@@ -302,13 +305,13 @@ impl Git {
         }
     }
 
-    /// Runs git, and takes exit code 0 only.
+    /// Runs git and returns its output. Accepts exit code 0 only.
     pub async fn ok(&self, args: &[&str]) -> Result<Vec<u8>, GitError> {
         let answer = self.fine(Ask::new(args)).await?;
         answer.bytes().map(<[u8]>::to_vec)
     }
 
-    /// Runs git where it writes to folders outside of the repository, and takes exit code 0 only.
+    /// Runs git with write access to folders outside the repository. Accepts exit code 0 only.
     pub async fn ok_reaching(
         &self,
         args: &[&str],
@@ -319,7 +322,7 @@ impl Git {
         answer.bytes().map(<[u8]>::to_vec)
     }
 
-    /// Runs git for a line.
+    /// Runs git and returns its one line of output.
     pub(super) async fn line(&self, args: &[&str]) -> Result<String, GitError> {
         let answer = self.fine(Ask::new(args)).await?;
         match answer.text()? {
@@ -328,7 +331,7 @@ impl Git {
         }
     }
 
-    /// Runs git for a yes (exit code 0) or a no (1).
+    /// Runs git for a yes (exit code 0) or no (exit code 1) answer.
     pub(super) async fn yes(&self, args: &[&str]) -> Result<bool, GitError> {
         let answer = self.any(args).await?;
         match answer.code {
@@ -343,7 +346,7 @@ pub(super) fn pair(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-/// Settings as variables: unlike arguments they take any name.
+/// Settings as environment variables: unlike `-c`, these accept any key.
 pub(super) fn as_variables(settings: &[(String, String)]) -> Vec<(String, String)> {
     if settings.is_empty() {
         return Vec::new();
@@ -356,7 +359,7 @@ pub(super) fn as_variables(settings: &[(String, String)]) -> Vec<(String, String
     set
 }
 
-/// The command as a person would type it, without our settings.
+/// The command for messages, without our settings, on one line and shortened.
 fn shown(args: &[&str]) -> String {
     let line = format!("git {}", args.join(" "));
     line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
@@ -370,7 +373,7 @@ fn tail(stderr: &[u8]) -> String {
     }
 }
 
-/// `git version 2.47.3 (Apple Git-1)`: the first two numbers.
+/// Parses the first two numbers of `git version 2.47.3 (Apple Git-1)`.
 fn version_of(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.strip_prefix("git version ")?.split(['.', ' ', '-']);
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

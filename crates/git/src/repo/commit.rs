@@ -1,4 +1,4 @@
-//! Commits that the engine makes, and the state of the files as a tree.
+//! Commits made by the engine, and the current files as a tree.
 
 use std::path::Path;
 
@@ -9,21 +9,18 @@ use repertoire_text::fs::is_beneath;
 use super::call::{Ask, pair};
 use super::{Git, GitError, Oid, TreeId};
 
-/// Who wrote something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
-    /// Their name.
     pub name: String,
-    /// Their address.
     pub email: String,
 }
 
-/// Who commits, and under which name if the user has not set one.
+/// The committer if the user has not configured one.
 const IDENTITY: [(&str, &str); 2] =
     [("user.name", "Repertoire"), ("user.email", "repertoire@localhost")];
 
 impl Git {
-    /// Commits everything that is not ignored; `None` if nothing differs.
+    /// Commits all files that are not ignored; `None` if nothing has changed.
     pub async fn commit_all(
         &self,
         message: &str,
@@ -43,7 +40,8 @@ impl Git {
         self.head().await.map(Some)
     }
 
-    /// Commits these paths as they are on disk and nothing else, whatever is staged; `None` if they do not differ.
+    /// Commits these paths as they are on disk, and nothing else, whatever is staged; `None` if
+    /// they have not changed.
     pub async fn commit_paths(
         &self,
         paths: &[String],
@@ -63,7 +61,7 @@ impl Git {
         let add = ["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"];
         let ask = Ask { stdin: list.clone(), environment: literal(), ..Ask::new(&add) };
         at_top.fine(ask).await?;
-        // The list takes up the input, so that the message has to be an argument.
+        // Standard input holds the paths, so the message has to be an argument.
         let message = format!("--message={message}");
         let mut args: Vec<&str> = COMMIT.iter().copied().filter(|arg| *arg != "--file=-").collect();
         args.extend(["--only", "--pathspec-from-file=-", "--pathspec-file-nul", &message]);
@@ -71,7 +69,9 @@ impl Git {
         let before = self.find("HEAD").await?;
         let ask = Ask { settings, environment, stdin: list, ..Ask::new(&args) };
         let answer = at_top.ask(ask, &mut |_| repertoire_sandbox::process::Flow::Continue).await?;
-        // Errors end with 128, but for a path that git does not know. A filter may write anything to the same stream.
+        // Git exits with 1 both if there is nothing to commit and for an unknown path, and with 128
+        // for other errors. A filter may write anything to standard error, so look at the start of
+        // each line.
         let is_unknown_path =
             answer.stderr().lines().any(|line| line.starts_with("error: pathspec "));
         match answer.code {
@@ -81,7 +81,8 @@ impl Git {
         }
     }
 
-    /// What is on disk now, untracked files included and ignored ones not, as a tree. The index is not touched.
+    /// Writes the current files as a tree, including untracked and excluding ignored files. The
+    /// index is not touched.
     pub async fn tree_of_work(&self) -> Result<TreeId, GitError> {
         let (_keep, index) = self.index_copy().await?;
         let environment = vec![pair("GIT_INDEX_FILE", index.as_str())];
@@ -90,15 +91,15 @@ impl Git {
         answer.oid().map(TreeId)
     }
 
-    /// A copy of the index that is gone with the folder it is in. With what git knows of times and sizes, only what has
-    /// changed is read. No file is hidden by a flag in it.
+    /// A copy of the index in a temporary folder. Since it contains git's cached times and sizes,
+    /// only changed files are read again. No flag hides a file in it.
     pub(super) async fn index_copy(&self) -> Result<(tempfile::TempDir, Utf8PathBuf), GitError> {
         let (keep, index) = self.plain_index_copy().await?;
         self.clear_flags(&index).await?;
         Ok((keep, index))
     }
 
-    /// A copy of the index as it is.
+    /// An unmodified copy of the index.
     pub(super) async fn plain_index_copy(
         &self,
     ) -> Result<(tempfile::TempDir, Utf8PathBuf), GitError> {
@@ -118,7 +119,7 @@ impl Git {
         self.fine(Ask::new(&args)).await?.oid().map(TreeId)
     }
 
-    /// A commit of a tree. No branch is moved, and no file is touched.
+    /// Creates a commit of a tree. Moves no branch and touches no file.
     pub async fn commit_tree(
         &self,
         tree: &TreeId,
@@ -136,10 +137,10 @@ impl Git {
         self.fine(Ask { settings, stdin, ..Ask::new(&args) }).await?.oid()
     }
 
-    /// The settings that say who commits: the user's, or a name for an account without one.
+    /// The settings for the committer's name: the user's, or defaults if there are none.
     async fn identity(&self) -> Result<Vec<String>, GitError> {
         let place = self.place()?;
-        // Somebody may have set a name since the last commit.
+        // Not from the cache: the user may have set a name since the last commit.
         let surroundings = self.configuration(&place).await?;
         let setting = |(key, otherwise): (&str, &str)| {
             let value = surroundings.value(key).unwrap_or(otherwise);
@@ -152,14 +153,14 @@ impl Git {
 const COMMIT: &[&str] =
     &["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"];
 
-/// Copies an index with its time: git takes a file that is as young as the index for one that may have changed since, and
-/// looks into it. A missing index is as good as an empty one.
+/// Copies an index with its modification time: git rereads every file that is as new as the index,
+/// since it may have changed within the same clock tick. A missing index counts as empty.
 fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
     let modified = match std::fs::metadata(from).and_then(|metadata| metadata.modified()) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         modified => modified?,
     };
-    // A pipe in its place would never end.
+    // Reading a named pipe would block for ever.
     if !std::fs::symlink_metadata(from)?.is_file() {
         return Err(std::io::Error::other("the index is not a regular file"));
     }
@@ -168,8 +169,5 @@ fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 fn check_message(message: &str) -> Result<(), GitError> {
-    match message.trim().is_empty() {
-        true => Err(GitError::NoMessage),
-        false => Ok(()),
-    }
+    if message.trim().is_empty() { Err(GitError::NoMessage) } else { Ok(()) }
 }

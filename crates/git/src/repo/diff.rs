@@ -1,4 +1,4 @@
-//! What has changed, as text, and whether it is the same as before.
+//! Diffs, and fingerprints to tell if two changes are the same.
 
 use repertoire_sandbox::process::Flow;
 use serde::{Deserialize, Serialize};
@@ -8,68 +8,58 @@ use super::call::Ask;
 use super::{Git, GitError, Oid};
 use crate::limits::GIT_OUTPUT_BYTES_MAX;
 
-/// What to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiffOf {
-    /// Two commits.
     Commits {
-        /// Before.
         from: Oid,
-        /// After.
         to: Oid,
     },
-    /// A commit and what is on disk now, untracked files included.
+    /// A commit and the current files, untracked ones included.
     Work {
-        /// Before.
         from: Oid,
     },
 }
 
-/// What has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
-    /// The diff, as far as it was asked for.
+    /// The text of the diff, up to the requested size.
     pub text: String,
-    /// The files, all of them.
+    /// All changed files, even if the text is cut.
     pub files: Vec<FileDiff>,
-    /// Lines that came.
     pub insertions: u64,
-    /// Lines that went.
     pub deletions: u64,
-    /// Whether the text is not all of it.
+    /// True if the text is incomplete.
     pub cut: bool,
 }
 
-/// What has changed in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDiff {
-    /// Its path.
     pub path: String,
-    /// Its path before, if it was renamed.
+    /// The previous path, if the file was renamed.
     pub from: Option<String>,
-    /// Lines that came; `None` if it is no text.
+    /// `None` for a binary file.
     pub insertions: Option<u64>,
-    /// Lines that went; `None` if it is no text.
+    /// `None` for a binary file.
     pub deletions: Option<u64>,
 }
 
-/// Stands for a change: the same one has the same print, also if it was made to a later state of the files.
+/// Identifies a change. The same change has the same fingerprint, even if it is applied to a later
+/// version of the files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(String);
 
 impl Fingerprint {
-    /// The print.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// `diff-tree` does not read the user's taste in diffs from the configuration.
+/// `diff-tree`, since it ignores the user's diff preferences.
 const DIFF: &[&str] = &["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--full-index"];
 
 impl Git {
-    /// What has changed; at most so many bytes of the text.
+    /// The diff with at most `bytes_max` bytes of text.
     pub async fn diff(&self, of: &DiffOf, bytes_max: usize) -> Result<Diff, GitError> {
         let (from, to) = self.ends(of).await?;
         let mut args = DIFF.to_vec();
@@ -91,7 +81,8 @@ impl Git {
         })
     }
 
-    /// What stands for the difference between a commit and what is on disk now; `None` if there is none.
+    /// The fingerprint of the difference between a commit and the current files; `None` if there is
+    /// none.
     pub async fn diff_fingerprint(&self, base: &Oid) -> Result<Option<Fingerprint>, GitError> {
         let (from, to) = self.ends(&DiffOf::Work { from: base.clone() }).await?;
         let mut args = DIFF.to_vec();
@@ -118,8 +109,8 @@ impl Git {
     }
 }
 
-/// Hashes a diff without what changes when the rest of a file does: line numbers and the names of blobs. Lines of files
-/// begin with a space or a sign, so none of them is taken for a heading.
+/// Hashes a diff without the parts that depend on the rest of a file: line numbers and blob names.
+/// Lines of file content start with a space or a sign, so they are never mistaken for a header.
 #[derive(Default)]
 struct Print {
     hash: Sha256,
@@ -132,7 +123,7 @@ impl Print {
             self.blobs = line.to_vec();
             return;
         }
-        // Of what is no text the diff shows nothing else.
+        // For a binary file, the blob names are the only trace of its content.
         if line.starts_with(b"Binary files ") {
             let blobs = std::mem::take(&mut self.blobs);
             self.hash.update(&blobs);
@@ -148,16 +139,17 @@ impl Print {
     }
 }
 
-/// The text, up to the last whole line if it was cut.
+/// The text; if it was cut, up to the last complete line.
 fn text_of(kept: &[u8], cut: bool) -> String {
-    let end = match cut {
-        true => kept.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
-        false => kept.len(),
+    let end = if cut {
+        kept.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+    } else {
+        kept.len()
     };
     String::from_utf8_lossy(&kept[..end]).into_owned()
 }
 
-/// `1\t2\tpath\0`, or `1\t2\t\0old\0new\0` for a file that was renamed.
+/// Parses `1\t2\tpath\0`, or `1\t2\t\0old\0new\0` for a renamed file.
 fn parse(bytes: &[u8]) -> Option<Vec<FileDiff>> {
     let text = String::from_utf8_lossy(bytes);
     let mut entries = text.split_terminator('\0');

@@ -1,7 +1,7 @@
-//! Trees that are put together out of two others, without a checkout.
+//! Trees that combine files of two other trees, without a checkout.
 //!
-//! Names are bytes here. A file whose name is no UTF-8 can be protected like any other, and must not get through because
-//! nobody could spell it.
+//! Paths are bytes here: a file whose name is not UTF-8 can be protected like any other, and must
+//! not escape protection because its name cannot be decoded.
 
 use repertoire_sandbox::process::Stdin;
 
@@ -9,7 +9,7 @@ use super::call::{Ask, pair};
 use super::tree::mode_of;
 use super::{Git, GitError, Mode, Oid, TreeId};
 
-/// A file of a tree, with its name to the byte.
+/// A file of a tree, with its exact path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawFile {
     pub path: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct RawFile {
     pub oid: Oid,
 }
 
-/// What becomes of a path.
+/// A change to one path of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Graft {
     Remove(Vec<u8>),
@@ -25,7 +25,7 @@ pub enum Graft {
 }
 
 impl Git {
-    /// All files of a tree.
+    /// Lists all files of a tree.
     pub async fn raw_files(&self, tree: &TreeId) -> Result<Vec<RawFile>, GitError> {
         let args = ["ls-tree", "-r", "-z", "--full-tree", tree.0.as_str()];
         let answer = self.fine(Ask::new(&args)).await?;
@@ -34,7 +34,7 @@ impl Git {
         files.ok_or_else(|| answer.unclear("an entry of an unknown form"))
     }
 
-    /// A tree with changes. Neither the index nor a file is touched.
+    /// Writes a tree with changes applied. Touches neither the index nor files.
     pub async fn grafted(
         &self,
         tree: &TreeId,
@@ -59,7 +59,7 @@ impl Git {
     }
 }
 
-/// `100644 blob <oid>\tpath`.
+/// Parses `100644 blob <oid>\tpath`.
 fn parse(entry: &[u8]) -> Option<RawFile> {
     let tab = entry.iter().position(|byte| *byte == b'\t')?;
     let mut fields = std::str::from_utf8(&entry[..tab]).ok()?.split(' ');
@@ -68,6 +68,7 @@ fn parse(entry: &[u8]) -> Option<RawFile> {
     Some(RawFile { path: entry[tab + 1..].to_vec(), mode, oid })
 }
 
+/// Formats an input line of `git update-index --index-info`.
 fn line(graft: &Graft, tree: &TreeId) -> String {
     match graft {
         Graft::Remove(path) => {
@@ -86,7 +87,7 @@ fn line(graft: &Graft, tree: &TreeId) -> String {
     }
 }
 
-/// A path as git reads it between quotation marks, whatever bytes it has.
+/// Quotes a path the way git reads it; any byte can be represented.
 fn spelt(path: &[u8]) -> String {
     let mut out = String::from("\"");
     for byte in path {

@@ -1,8 +1,8 @@
-//! Entries of the index whose files git does not look at: `assume-unchanged` and `skip-worktree`.
+//! Index entries whose files git does not examine: `assume-unchanged` and `skip-worktree`.
 //!
-//! A program that may write the index can hide a change with them, from `git status` as well as from the engine. So the engine
-//! works with a copy of the index in which no entry of a file that exists has these flags. Files that a sparse checkout
-//! leaves out keep them.
+//! A program with write access to the index can hide changes with these flags, from `git status` as
+//! well as from the engine. So the engine works with a copy of the index in which no entry of an
+//! existing file has them. Files left out by a sparse checkout keep their flags.
 
 use std::io::Read;
 
@@ -14,18 +14,18 @@ use super::{Git, GitError};
 use crate::limits::GIT_INDEX_BYTES_MAX;
 
 const HEADER_BYTES: usize = 12;
-/// Times, device, inode, mode, owner and size of an entry.
+/// Size of an entry's times, device, inode, mode, owner and file size.
 const STAT_BYTES: usize = 40;
 const FLAG_BYTES: usize = 2;
 const ASSUME_UNCHANGED: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
 const SKIP_WORKTREE: u16 = 0x4000;
-/// The length of a path in the flags; longer ones have this value.
+/// The bits of the path length in the flags; longer paths have this value.
 const PATH_LENGTH: u16 = 0x0fff;
 const SHA1_BYTES: usize = 20;
 
 impl Git {
-    /// A copy of the index without the flags, if an entry of an existing file has one.
+    /// A copy of the index without the flags; `None` if no entry of an existing file has one.
     pub(super) async fn index_without_flags(
         &self,
     ) -> Result<Option<(tempfile::TempDir, Utf8PathBuf)>, GitError> {
@@ -37,7 +37,7 @@ impl Git {
         Ok(is_changed.then_some((keep, index)))
     }
 
-    /// Clears the flags of existing files in a copy of the index, and says whether there were any.
+    /// Clears the flags of existing files in a copy of the index. Returns true if there were any.
     pub(super) async fn clear_flags(&self, index: &Utf8Path) -> Result<bool, GitError> {
         if !may_have_flags(index) {
             return Ok(false);
@@ -50,13 +50,14 @@ impl Git {
         let text = String::from_utf8_lossy(answer.bytes()?).into_owned();
         let entries = text.split_terminator('\0').filter_map(|entry| entry.split_once(' '));
         let flagged = entries.filter(|(tag, _)| *tag == "S" || *tag == tag.to_lowercase());
-        let exists = |path: &&str| at_top.dir.join(path).symlink_metadata().is_ok();
-        let paths: String =
-            flagged.map(|(_, path)| path).filter(exists).map(|path| format!("{path}\0")).collect();
+        let existing = flagged
+            .map(|(_, path)| path)
+            .filter(|path| at_top.dir.join(path).symlink_metadata().is_ok());
+        let paths: String = existing.map(|path| format!("{path}\0")).collect();
         if paths.is_empty() {
             return Ok(false);
         }
-        // One call changes one flag only.
+        // `update-index` changes only one of the flags per call.
         for option in ["--no-assume-unchanged", "--no-skip-worktree"] {
             let (environment, stdin) = (environment.clone(), Stdin::Text(paths.clone()));
             let args = ["update-index", option, "-z", "--stdin"];
@@ -66,7 +67,8 @@ impl Git {
     }
 }
 
-/// Whether an entry of an index may have one of the flags. An index that is too large, or that is not understood, may.
+/// Returns true if an entry of the index may have one of the flags, or if the index is too large or
+/// in an unknown format.
 fn may_have_flags(index: &Utf8Path) -> bool {
     if repertoire_text::fs::refuse_irregular(index).is_err() {
         return index.exists();
@@ -78,8 +80,8 @@ fn may_have_flags(index: &Utf8Path) -> bool {
     !is_whole || has_flags(&bytes).unwrap_or(true)
 }
 
-/// Whether an entry has one of the flags; `None` if the index is not understood: one of version 4, with SHA-256 names, or
-/// one that refers to a shared index.
+/// Returns true if an entry has one of the flags; `None` if the format is not supported: version 4,
+/// SHA-256 object names, or a split index.
 fn has_flags(bytes: &[u8]) -> Option<bool> {
     let header = bytes.get(..HEADER_BYTES)?;
     let number = |at: usize| Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?));
@@ -105,11 +107,11 @@ fn has_flags(bytes: &[u8]) -> Option<bool> {
             PATH_LENGTH => bytes.get(path_at..)?.iter().position(|byte| *byte == 0)?,
             length => usize::from(length),
         };
-        // With another length of object names, this is no zero.
+        // With SHA-256 object names, this byte is not zero.
         if *bytes.get(path_at + length)? != 0 {
             return None;
         }
-        // One to eight zeros end an entry at a multiple of eight bytes.
+        // Entries are padded with one to eight zeros to a multiple of eight bytes.
         at += (path_at + length - at) / 8 * 8 + 8;
     }
     let is_shared = bytes.get(at..)?.windows(4).any(|four| four == b"link");

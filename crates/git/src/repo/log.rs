@@ -1,4 +1,4 @@
-//! Commits, as they are told.
+//! The commit log.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,22 +6,17 @@ use super::call::Ask;
 use super::{Git, GitError, Oid};
 use crate::limits::LOG_COMMITS_MAX;
 
-/// A commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
-    /// Its name.
     pub oid: Oid,
-    /// What it builds on.
     pub parents: Vec<Oid>,
-    /// Who wrote it.
     pub author: String,
-    /// Their address.
     pub email: String,
-    /// When, in seconds since 1970.
+    /// The author date, in seconds since 1970.
     pub time_s: i64,
-    /// The first line of its message.
+    /// The first line of the message.
     pub subject: String,
-    /// The rest of its message.
+    /// The message without its first line.
     pub body: String,
 }
 
@@ -29,7 +24,8 @@ const FORMAT: &str = "--format=tformat:%H%x00%P%x00%an%x00%ae%x00%at%x00%s%x00%b
 const FIELDS: usize = 7;
 
 impl Git {
-    /// The commits that are reached from `to` and not from `from`, the newest first; at most [`LOG_COMMITS_MAX`].
+    /// The commits that are reachable from `to` but not from `from`, newest first; at most
+    /// [`LOG_COMMITS_MAX`].
     pub async fn log(&self, from: &Oid, to: &Oid) -> Result<Vec<Commit>, GitError> {
         let range = format!("{from}..{to}");
         let most = format!("--max-count={LOG_COMMITS_MAX}");

@@ -5,17 +5,17 @@ use repertoire_sandbox::process::Flow;
 use super::call::Ask;
 use super::{Git, GitError, Oid, TreeId};
 
-/// What a merge would give.
+/// The result of a trial merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// This tree.
+    /// The tree of a merge without conflicts.
     Tree(TreeId),
-    /// Conflicts in these files.
+    /// The paths of the files with conflicts.
     Conflict(Vec<String>),
 }
 
 impl Git {
-    /// What merging two commits gives. Neither files nor branches are touched.
+    /// Merges two commits in memory. Touches neither files nor branches.
     pub async fn merge_tree(&self, ours: &Oid, theirs: &Oid) -> Result<Merged, GitError> {
         let args = [
             "merge-tree",

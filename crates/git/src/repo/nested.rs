@@ -1,7 +1,8 @@
-//! Repositories inside of the repository: submodules, and anything that an agent has put in their place.
+//! Nested repositories: submodules, and repositories that an agent has put in their place.
 //!
-//! `git add` starts git in every submodule to look for changes, with the configuration of that repository. The engine stages
-//! everything else, and then only the commit that a submodule is at.
+//! `git add` starts git in every submodule to look for changes, with that repository's
+//! configuration. So the engine stages everything else, and for a submodule only the commit that it
+//! is at.
 
 use std::io::Read;
 
@@ -11,11 +12,11 @@ use super::call::Ask;
 use super::{Git, GitError};
 use crate::limits::GIT_INDEX_BYTES_MAX;
 
-/// The mode of a submodule, as it is stored in the index.
+/// The mode of a submodule in the index.
 const GITLINK: [u8; 4] = 0o160_000_u32.to_be_bytes();
 
 impl Git {
-    /// Stages everything that is not ignored. The environment may name another index.
+    /// Stages all files that are not ignored. `environment` may name another index.
     pub(super) async fn stage_all(
         &self,
         environment: Vec<(String, String)>,
@@ -57,13 +58,13 @@ impl Git {
         let text = String::from_utf8_lossy(answer.bytes()?);
         let entries = text.split_terminator('\0').filter(|entry| entry.starts_with("160000 "));
         let paths = entries.filter_map(|entry| Some(entry.split_once('\t')?.1.to_owned()));
-        let has_repository = |path: &String| top.join(path).join(".git").symlink_metadata().is_ok();
-        Ok(paths.filter(has_repository).collect())
+        // Only those whose folder has a repository.
+        Ok(paths.filter(|path| top.join(path).join(".git").symlink_metadata().is_ok()).collect())
     }
 }
 
-/// Whether the bytes of an index have the mode of a submodule anywhere. An index that is too large or refers to another one
-/// may have submodules.
+/// Returns true if the bytes of the index contain the mode of a submodule, or if the index is too
+/// large or refers to a shared one. May be a false positive.
 fn may_have_submodules(index: &Utf8Path) -> bool {
     if repertoire_text::fs::refuse_irregular(index).is_err() {
         return index.exists();
@@ -72,6 +73,6 @@ fn may_have_submodules(index: &Utf8Path) -> bool {
     let mut bytes = Vec::new();
     let read = file.take(GIT_INDEX_BYTES_MAX).read_to_end(&mut bytes);
     let whole = read.is_ok_and(|count| (count as u64) < GIT_INDEX_BYTES_MAX);
-    // The extension `link` names a shared index.
+    // The extension `link` refers to a shared index.
     !whole || [GITLINK, *b"link"].iter().any(|wanted| bytes.windows(4).any(|four| four == wanted))
 }

@@ -1,4 +1,5 @@
-//! Where a repository is: found by reading files, so that no file of an agent leads git elsewhere.
+//! Location of a repository. Found by reading files instead of asking git, so that no file of an
+//! agent redirects git.
 
 use std::sync::Arc;
 
@@ -11,15 +12,16 @@ use crate::limits::{GIT_ALTERNATES_BYTES_MAX, GIT_ALTERNATES_MAX};
 /// The folders of one checkout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The root of the files; `None` in a bare repository.
+    /// The root of the work tree; `None` in a bare repository.
     pub(super) top: Option<Utf8PathBuf>,
     pub(super) git_dir: Utf8PathBuf,
     pub(super) common_dir: Utf8PathBuf,
 }
 
 impl Git {
-    /// The folders of the repository around this folder. Every call of git is told them: neither a `.git` file nor
-    /// `core.worktree` in the repository's configuration decides where git works.
+    /// The folders of the repository around [`Git::dir`]. Every call of git gets them explicitly,
+    /// so that neither a `.git` file nor `core.worktree` in the repository's configuration decides
+    /// where git works.
     pub(super) fn place(&self) -> Result<Arc<Place>, GitError> {
         if let Some(place) = &self.place {
             return Ok(place.clone());
@@ -46,13 +48,13 @@ impl Git {
     }
 }
 
-/// The path without links, as git writes it.
+/// Resolves symbolic links, as git does in the paths it prints.
 fn real(dir: &Utf8Path) -> Utf8PathBuf {
     dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned())
 }
 
 impl Place {
-    /// The environment that keeps git in this place.
+    /// The environment variables that pin git to these folders.
     pub(super) fn environment(&self) -> Vec<(String, String)> {
         let mut set = vec![("GIT_DIR".to_owned(), self.git_dir.to_string())];
         if self.common_dir != self.git_dir {
@@ -64,7 +66,7 @@ impl Place {
         set
     }
 
-    /// The folders of the repository, and nothing else.
+    /// The folders of the repository, without those inside another one.
     pub(super) fn folders(&self) -> Vec<Utf8PathBuf> {
         let mut folders: Vec<Utf8PathBuf> = self.top.iter().cloned().collect();
         for folder in [&self.common_dir, &self.git_dir] {
@@ -75,8 +77,8 @@ impl Place {
         folders
     }
 
-    /// The object folders of other repositories that this one borrows from (`git clone --shared`). A path that is not the
-    /// object folder of a repository is left out.
+    /// The object folders of other repositories that this one borrows from (`git clone --shared`),
+    /// directly or indirectly. A path that is not the object folder of a repository is left out.
     pub(super) fn alternates(&self) -> Vec<Utf8PathBuf> {
         let mut found: Vec<Utf8PathBuf> = Vec::new();
         let mut waiting = vec![self.common_dir.join("objects")];

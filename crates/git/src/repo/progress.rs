@@ -1,30 +1,25 @@
-//! Whether a checkout is in the middle of something, and how to leave it.
+//! Unfinished operations of a checkout, such as a rebase, and aborting them.
 
 use camino::Utf8Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Git, GitError};
 
-/// What a checkout is in the middle of.
+/// An operation that a checkout is in the middle of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Progress {
-    /// A rebase.
     Rebase,
-    /// Mails that are applied as commits.
+    /// `git am`: applying mails as commits.
     Mails,
-    /// A merge.
     Merge,
-    /// A cherry-pick.
     CherryPick,
-    /// A revert.
     Revert,
-    /// A bisection.
     Bisect,
 }
 
 impl Progress {
-    /// The word for people.
+    /// The operation's name for messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Progress::Rebase => "a rebase",
@@ -47,6 +42,7 @@ impl Progress {
         }
     }
 
+    /// Detects the operation by the files that it keeps in the git folder.
     fn in_git_dir(git_dir: &Utf8Path) -> Option<Progress> {
         let has = |name: &str| git_dir.join(name).exists();
         if has("rebase-merge") {
@@ -67,12 +63,12 @@ impl Progress {
 }
 
 impl Git {
-    /// What the checkout is in the middle of.
+    /// The operation that the checkout is in the middle of.
     pub async fn progress(&self) -> Result<Option<Progress>, GitError> {
         Ok(Progress::in_git_dir(&self.git_dir().await?))
     }
 
-    /// Goes back to where it was before. Changes that are not committed are lost.
+    /// Aborts the operation and restores the state before it. Uncommitted changes are lost.
     pub async fn abort(&self, progress: Progress) -> Result<(), GitError> {
         self.ok(progress.abort()).await.map(drop)
     }

@@ -1,10 +1,11 @@
-//! A branch that is sent to a remote repository.
+//! Communication with remote repositories: push, fetch and listing branches.
 //!
-//! An agent that worked in the repository may have written to its configuration: where `origin` is, what is put in the place
-//! of which address, which program is asked for a password. A push therefore runs in an empty repository of its own, in a
-//! private folder, which borrows the objects and nothing else, and the address is given by the caller. These are the only
-//! calls that run outside the sandbox with the network, and no file of the agent's repository names a program to them. The
-//! token is in the environment of that one process, never in its arguments, in the address, or in a file.
+//! An agent that worked in the repository may have changed its configuration: the URL of `origin`,
+//! URL rewriting, the program that asks for a password. So these calls run in an empty temporary
+//! repository that borrows only the objects, with a URL given by the caller. They are the only ones
+//! that run outside the sandbox and with network, and no file of the agent's repository can make
+//! them run a program. The token is in the environment of that one process, never in its arguments,
+//! in the URL, or in a file.
 
 use std::sync::Arc;
 
@@ -16,12 +17,11 @@ use super::walls::Access;
 use super::{Git, GitError, Oid};
 use crate::limits::GIT_SHALLOW_BYTES_MAX;
 
-/// Where to push, and with what.
 #[derive(Clone)]
 pub struct Remote {
-    /// The address, or a path.
+    /// A URL or a path.
     pub url: String,
-    /// A header that is sent to that address only.
+    /// An HTTP header, such as an authorization, that is sent to this URL only.
     pub header: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Remote {
 
 /// Settings of every call to a remote.
 const SETTINGS: &[&str] = &[
-    // A header of ours is not taken along to another place.
+    // A redirect would send our header to another host.
     "http.followRedirects=false",
     "push.followTags=false",
     "push.recurseSubmodules=no",
@@ -41,7 +41,7 @@ const SETTINGS: &[&str] = &[
 ];
 
 impl Git {
-    /// The commit that a branch of a remote repository is at; `None` if there is no such branch.
+    /// The commit of a remote branch; `None` if there is no such branch.
     pub async fn remote_tip(&self, remote: &Remote, branch: &str) -> Result<Option<Oid>, GitError> {
         self.check_branch_name(branch).await?;
         let name = format!("refs/heads/{branch}");
@@ -54,7 +54,7 @@ impl Git {
             .transpose()
     }
 
-    /// The branches of a remote repository that begin with something.
+    /// The branches of a remote repository whose names start with `prefix`.
     pub async fn remote_branches(
         &self,
         remote: &Remote,
@@ -70,7 +70,7 @@ impl Git {
         Ok(names.filter(|name| name.starts_with(prefix)).map(str::to_owned).collect())
     }
 
-    /// Brings the commit that a name of a remote repository stands for, and says which it is. No name here changes.
+    /// Fetches the commit of a remote ref and returns its name. Changes no local ref.
     pub async fn fetch(&self, remote: &Remote, name: &str) -> Result<Oid, GitError> {
         let place = Borrowed::of(self).await?;
         let args = ["ls-remote", "--quiet", "--", &remote.url, name];
@@ -81,10 +81,10 @@ impl Git {
         let args =
             ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", &remote.url, &spec];
         place.git.fine(place.ask(&args, remote)).await?;
-        // The objects are in the borrowed repository; they are handed over before it goes.
+        // The objects are in the temporary repository. Copy them before it is deleted.
         let dir = place.dir.as_str();
         let args = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", dir, name];
-        // The repository's configuration could put another address in the place of the folder.
+        // The repository's configuration could rewrite the path to a URL.
         let environment = vec![pair("GIT_ALLOW_PROTOCOL", "file")];
         let reach = vec![place.dir.clone()];
         let confinement = Confinement::Repository(Access::Write);
@@ -92,7 +92,7 @@ impl Git {
         Ok(oid)
     }
 
-    /// Makes a branch of a remote repository, or moves it forward. It is never forced: what is there has to be an ancestor.
+    /// Creates or fast-forwards a branch of a remote repository. Never forces.
     pub async fn push(&self, remote: &Remote, commit: &Oid, branch: &str) -> Result<(), GitError> {
         self.check_branch_name(branch).await?;
         let spec = format!("{commit}:refs/heads/{branch}");
@@ -102,13 +102,14 @@ impl Git {
     }
 }
 
-/// What `ls-remote` says of a name. Its patterns also match names that end in them.
+/// Finds a ref in the output of `ls-remote`, whose patterns also match longer names with the same
+/// ending.
 fn line_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = text.lines().filter_map(|line| line.split_once('\t'));
     lines.find_map(|(oid, found)| (found == name).then_some(oid))
 }
 
-/// A repository that has another one's objects, and nothing else of it.
+/// A temporary repository that borrows the objects of another one, and nothing else.
 struct Borrowed {
     git: Git,
     dir: Utf8PathBuf,
@@ -120,11 +121,7 @@ impl Borrowed {
     async fn of(git: &Git) -> Result<Self, GitError> {
         let common = git.common_dir().await?;
         let format = git.line(&["rev-parse", "--show-object-format"]).await?;
-        let io = |path: &Utf8Path| {
-            let path = path.to_owned();
-            move |source| GitError::Io { path, source }
-        };
-        let keep = tempfile::tempdir().map_err(io(Utf8Path::new("a temporary folder")))?;
+        let keep = tempfile::tempdir().map_err(io_error(Utf8Path::new("a temporary folder")))?;
         let dir = Utf8PathBuf::from_path_buf(keep.path().to_owned())
             .map_err(|path| GitError::BadPath { path: path.display().to_string() })?;
         let bare = Place { top: None, git_dir: dir.clone(), common_dir: dir.clone() };
@@ -136,12 +133,13 @@ impl Borrowed {
         let alternates = dir.join("objects/info/alternates");
         let objects = format!("{}\n", common.join("objects"));
         let written = repertoire_text::fs::write_atomic(&alternates, objects.as_bytes());
-        written.map_err(io(&alternates))?;
-        // A checkout without history says where it ends, or git would look for what came before.
+        written.map_err(io_error(&alternates))?;
+        // A shallow clone lists where its history ends. Without that list, git would look for the
+        // missing parents.
         let shallow = common.join("shallow");
         if let Some(text) = shallow_commits(&shallow) {
             let written = repertoire_text::fs::write_atomic(&dir.join("shallow"), text.as_bytes());
-            written.map_err(io(&shallow))?;
+            written.map_err(io_error(&shallow))?;
         }
         Ok(Borrowed { git: outside, dir, _keep: keep })
     }
@@ -160,14 +158,19 @@ impl Borrowed {
     }
 }
 
-/// The names of commits in a `shallow` file, and nothing else that somebody has put in its place.
+fn io_error(path: &Utf8Path) -> impl FnOnce(std::io::Error) -> GitError {
+    let path = path.to_owned();
+    move |source| GitError::Io { path, source }
+}
+
+/// Reads the commit names in a `shallow` file, and ignores any other content.
 fn shallow_commits(path: &Utf8Path) -> Option<String> {
     let text = repertoire_text::fs::read_text(path, GIT_SHALLOW_BYTES_MAX).ok()?;
     let commits = text.lines().filter(|line| Oid::parse(line).is_some());
     Some(commits.map(|line| format!("{line}\n")).collect())
 }
 
-/// No configuration of the user's either: it could put another address in the place of the one that is meant.
+/// Disables the user's configuration as well, since it could rewrite the URL.
 fn hermetic() -> Vec<(String, String)> {
     vec![pair("GIT_CONFIG_GLOBAL", "/dev/null")]
 }

@@ -1,4 +1,4 @@
-//! Patches, and files as they were.
+//! Applying patches, restoring files, and refs that keep commits from being garbage-collected.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use super::call::{Ask, pair};
 use super::{Git, GitError, Mode, Name, Oid, TreeId};
 
 impl Git {
-    /// Whether a patch fits the files as they are. If not, git's own words say why.
+    /// Checks if a patch applies to the current files. The inner error is git's message.
     pub async fn patch_fits(&self, patch: &str) -> Result<Result<(), String>, GitError> {
         self.patch(patch, &["apply", "--check", "--whitespace=nowarn", "-"]).await
     }
 
-    /// Applies a patch to the files, all of it or nothing; the index is not touched. Paths that lead out of the checkout or
-    /// through a link are refused.
+    /// Applies all of a patch to the files, or nothing; the index is not touched. Git refuses paths
+    /// that lead out of the checkout or through a symbolic link. The inner error is git's message.
     pub async fn apply_patch(&self, patch: &str) -> Result<Result<(), String>, GitError> {
         self.patch(patch, &["apply", "--whitespace=nowarn", "-"]).await
     }
@@ -31,7 +31,8 @@ impl Git {
         }
     }
 
-    /// What is ignored and there, as paths beneath the root; of a folder that is ignored as a whole only its own, with a slash.
+    /// The existing ignored files, relative to the root. A folder that is ignored as a whole is
+    /// listed once, with a trailing slash.
     pub async fn ignored(&self) -> Result<BTreeSet<String>, GitError> {
         let at_top = Git { dir: self.top().await?, ..self.clone() };
         let args = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"];
@@ -40,11 +41,12 @@ impl Git {
         Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
-    /// Makes the files those of a tree that [`Git::tree_of_work`] gave: files that came since are removed, also untracked
-    /// ones. What was ignored then, as [`Git::ignored`] gave it, stays as it is, and the index is not touched.
+    /// Restores the files to a tree that [`Git::tree_of_work`] returned, and removes newer files,
+    /// untracked ones included. Files that were ignored at that time (the result of
+    /// [`Git::ignored`]) stay, and the index is not touched.
     ///
-    /// What says what is ignored comes first: only then it can be told which files are somebody's that were there before, and
-    /// which have come since and were hidden.
+    /// The `.gitignore` files are restored first: an agent may have ignored new files to hide them,
+    /// so which files are ignored is only known once the old rules apply.
     pub async fn restore_files(
         &self,
         tree: &TreeId,
@@ -99,22 +101,22 @@ impl Git {
         at_top.fine(ask).await.map(drop)
     }
 
-    /// Moves the branch that is checked out back to a commit, and the index with it. Files stay as they are.
+    /// Moves the current branch and the index to a commit. Files stay as they are.
     pub async fn reset_branch(&self, oid: &Oid) -> Result<(), GitError> {
         self.ok(&["reset", "--mixed", "--quiet", oid.as_str()]).await.map(drop)
     }
 
-    /// Keeps a commit that no branch leads to.
+    /// Keeps a commit from being garbage-collected, under `refs/repertoire/`.
     pub async fn keep_commit(&self, name: &str, oid: &Oid) -> Result<(), GitError> {
         self.ok(&["update-ref", &format!("refs/repertoire/{name}"), oid.as_str()]).await.map(drop)
     }
 
-    /// A commit that was kept under this name.
+    /// The commit kept under this name.
     pub async fn kept_commit(&self, name: &str) -> Result<Option<Oid>, GitError> {
         self.find(&format!("refs/repertoire/{name}")).await
     }
 
-    /// Keeps a commit no longer, if it was kept.
+    /// Removes the ref of a kept commit, if it exists.
     pub async fn drop_commit(&self, name: &str) -> Result<(), GitError> {
         self.ok(&["update-ref", "-d", &format!("refs/repertoire/{name}")]).await.map(drop)
     }
@@ -130,19 +132,20 @@ fn was_ignored(path: &str, ignored: &BTreeSet<String>) -> bool {
 }
 
 fn exact(name: &Name) -> Result<String, GitError> {
-    match name.exact {
-        true => Ok(name.path.to_string()),
-        false => Err(GitError::BadPath { path: name.path.to_string() }),
+    if name.exact {
+        Ok(name.path.to_string())
+    } else {
+        Err(GitError::BadPath { path: name.path.to_string() })
     }
 }
 
-/// Removes a file, and the folders that nothing is left in. An agent may put a link in the place of a folder, so the path
-/// is resolved from a handle, without links.
+/// Removes a file, and its parent folders that are empty then. Resolves the path from a folder
+/// handle without following symbolic links, since an agent may replace a folder by one.
 fn remove(top: &camino::Utf8Path, path: &str) -> std::io::Result<()> {
     let (top, path) = (Folder::open(top)?, camino::Utf8Path::new(path));
     match top.remove_file(path) {
         Ok(()) => {}
-        // Files behind a link do not belong to the tree.
+        // Files behind a symbolic link do not belong to the tree.
         Err(PlaceError::Link { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
     }

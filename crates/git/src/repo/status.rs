@@ -1,41 +1,38 @@
-//! What differs from the last commit.
+//! Changes since the last commit.
 
 use serde::{Deserialize, Serialize};
 
 use super::call::{Ask, pair};
 use super::{Git, GitError};
 
-/// A file that differs from the last commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Its path beneath the root. What is not UTF-8 is shown with replacement characters.
+    /// Relative to the root. Bytes that are not UTF-8 appear as replacement characters.
     pub path: String,
-    /// What it was called before, if it was renamed.
+    /// The previous path, if the file was renamed.
     pub from: Option<String>,
-    /// What happened to it.
     pub kind: ChangeKind,
 }
 
-/// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It is new, and git knows of it.
+    /// A new file that is staged.
     Added,
-    /// Its contents, mode or type are others.
+    /// Content, mode or type has changed.
     Modified,
-    /// It is gone.
     Deleted,
-    /// It has another name, or is a copy.
+    /// Renamed or copied.
     Renamed,
-    /// A merge left a conflict in it.
+    /// A merge left a conflict.
     Unmerged,
-    /// It is new, and git does not know of it.
+    /// A new file that is not staged.
     Untracked,
 }
 
 impl Git {
-    /// Lists the changes since the last commit, with untracked and without ignored files. Flags of the index hide nothing.
+    /// Lists the changes since the last commit, including untracked and excluding ignored files.
+    /// Flags in the index hide nothing.
     pub async fn status(&self) -> Result<Vec<Change>, GitError> {
         let args = [
             "status",
@@ -43,7 +40,7 @@ impl Git {
             "-z",
             "--untracked-files=all",
             "--ignored=no",
-            // To look for changes in a submodule, git would run there with that repository's configuration.
+            // Git would run in each submodule with that repository's configuration.
             "--ignore-submodules=dirty",
         ];
         let copy = self.index_without_flags().await?;
@@ -52,12 +49,13 @@ impl Git {
         parse(answer.bytes()?).ok_or_else(|| answer.unclear("an entry of an unknown form"))
     }
 
-    /// Whether git leaves a path out of commits because it is ignored; one that it tracks is not.
+    /// Returns true if git ignores the path. False for a tracked path, even if a pattern matches
+    /// it.
     pub async fn is_ignored(&self, path: &str) -> Result<bool, GitError> {
         self.yes(&["check-ignore", "--quiet", "--", path]).await
     }
 
-    /// Whether nothing differs from the last commit, untracked files included.
+    /// Returns true if nothing has changed since the last commit, untracked files included.
     pub async fn is_clean(&self) -> Result<bool, GitError> {
         Ok(self.status().await?.is_empty())
     }
@@ -84,12 +82,14 @@ fn parse(bytes: &[u8]) -> Option<Vec<Change>> {
     Some(changes)
 }
 
-/// What follows so many fields that end with a space: the path, which may hold spaces.
+/// Skips `count` fields that end with a space, and returns the path after them, which may contain
+/// spaces.
 fn after_fields(bytes: &[u8], count: usize) -> Option<&[u8]> {
     bytes.splitn(count + 1, |byte| *byte == b' ').nth(count)
 }
 
-/// The kind from the two letters for the index and the files: what is on disk counts more.
+/// The kind from the two status letters, for the index and for the work tree. The work tree takes
+/// precedence.
 fn kind_of(rest: &[u8]) -> ChangeKind {
     match (rest.first(), rest.get(1)) {
         (_, Some(b'D')) | (Some(b'D'), Some(b'.')) => ChangeKind::Deleted,

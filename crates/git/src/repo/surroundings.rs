@@ -1,8 +1,10 @@
-//! The configuration of git round a repository: the user's, which is believed, and the repository's own, which is not.
+//! The git configuration that applies to a repository: the user's, which is trusted, and the
+//! repository's own, which is not.
 //!
-//! `git config --list` reads it once, outside the sandbox: reading configuration starts nothing. The user's part is written
-//! into a file for confined calls, without credentials and addresses. Of the repository's part, settings that name a program
-//! get the user's value, or one that does nothing, where no sandbox holds the program.
+//! `git config --list` reads it once, outside the sandbox, since reading configuration runs no
+//! programs. The user's part is written to a file for confined calls, without credentials and URLs.
+//! Where no sandbox confines programs, each of the repository's settings that names a program is
+//! replaced by the user's value or by a harmless one.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_sandbox::process::Flow;
@@ -11,27 +13,24 @@ use super::call::Ask;
 use super::place::Place;
 use super::{Git, GitError};
 
-/// The configuration round a repository.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     settings: Vec<Setting>,
-    /// The user's configuration for confined calls.
+    /// The file with the user's configuration for confined calls.
     pub(super) global: Option<Utf8PathBuf>,
-    /// Files of the user's that the configuration names.
+    /// Files of the user that the configuration names.
     pub(super) readable: Vec<Utf8PathBuf>,
 }
 
-/// A setting and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Setting {
     source: Source,
-    /// Section and name in lower case.
+    /// Section and name are in lower case.
     key: String,
     /// `None` for a name without a value, which means `true`.
     value: Option<String>,
 }
 
-/// Where a setting comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     System,
@@ -40,8 +39,8 @@ enum Source {
 }
 
 impl Git {
-    /// All settings with their scopes and files, as `git config --list` prints them. Files outside of the repository that it
-    /// includes are read as well, so this call is not confined.
+    /// All settings with their scopes and files, as `git config --list` prints them. Includes files
+    /// outside the repository, so this call is not confined.
     pub async fn configuration_with_files(&self) -> Result<Vec<u8>, GitError> {
         let args = ["config", "--list", "--includes", "--show-scope", "--show-origin", "-z"];
         let environment = self.place()?.environment();
@@ -49,12 +48,12 @@ impl Git {
         answer.bytes().map(<[u8]>::to_vec)
     }
 
-    /// The configuration round the repository, read once.
+    /// The configuration of the repository, read on first use.
     pub(super) async fn surroundings(&self, place: &Place) -> Result<&Surroundings, GitError> {
         self.surroundings.get_or_try_init(|| self.read_surroundings(place)).await
     }
 
-    /// The configuration as it is now.
+    /// The current configuration, not cached.
     pub(super) async fn configuration(&self, place: &Place) -> Result<Surroundings, GitError> {
         let args = ["config", "--list", "--includes", "--show-scope", "-z"];
         let ask = Ask { environment: place.environment(), ..Ask::for_configuration(&args) };
@@ -82,21 +81,21 @@ impl Git {
 }
 
 impl Surroundings {
-    /// The value in force.
+    /// The effective value.
     pub(super) fn value(&self, key: &str) -> Option<&str> {
         let found = self.settings.iter().rev().find(|setting| setting.key == key);
         found.and_then(|setting| setting.value.as_deref())
     }
 
-    /// The value that the user or the system has set.
+    /// The value set by the user or the system.
     fn trusted(&self, key: &str) -> Option<&str> {
         let theirs =
             |setting: &&Setting| setting.source != Source::Repository && setting.key == key;
         self.settings.iter().rev().find(theirs).and_then(|setting| setting.value.as_deref())
     }
 
-    /// Values for every setting of the repository that names a program: the user's own, or one that starts nothing. A
-    /// required filter that is replaced makes git refuse the file.
+    /// Replacement values for all settings of the repository that name a program: the user's own
+    /// value, or one that runs nothing. If a required filter is replaced, git refuses the file.
     pub(super) fn replaced(&self) -> Vec<(String, String)> {
         let mut replaced: Vec<(String, String)> = Vec::new();
         for setting in self.settings.iter().filter(|setting| setting.source == Source::Repository) {
@@ -109,8 +108,8 @@ impl Surroundings {
         replaced
     }
 
-    /// The user's configuration as a file for confined calls, and the files that it names. `folder` holds the files that git
-    /// reads when the configuration names none.
+    /// The text of the user's configuration file for confined calls, and the files that it names.
+    /// `folder` holds git's default files for settings that are not set.
     fn user_file(&self, home: &Utf8Path, folder: &Utf8Path) -> (String, Vec<Utf8PathBuf>) {
         let mut text = String::new();
         let mut readable = Vec::new();
@@ -135,27 +134,29 @@ fn expanded(path: &str, home: &Utf8Path) -> Utf8PathBuf {
     path.strip_prefix("~/").map_or_else(|| Utf8PathBuf::from(path), |rest| home.join(rest))
 }
 
-/// `scope\0key\nvalue\0`, or `scope\0key\0` for a name without a value.
+/// Parses `scope\0key\nvalue\0`, or `scope\0key\0` for a name without a value.
 fn settings_of(listed: &str) -> Vec<Setting> {
     let fields: Vec<&str> = listed.split_terminator('\0').collect();
-    let setting = |fields: &[&str]| {
-        let source = match fields[0] {
-            "system" => Source::System,
-            "global" => Source::User,
-            "local" | "worktree" => Source::Repository,
-            // Our own.
-            _ => return None,
-        };
-        let (key, value) = match fields[1].split_once('\n') {
-            Some((key, value)) => (key, Some(value.to_owned())),
-            None => (fields[1], None),
-        };
-        Some(Setting { source, key: key.to_owned(), value })
-    };
-    fields.chunks_exact(2).filter_map(setting).collect()
+    fields.chunks_exact(2).filter_map(parse_setting).collect()
 }
 
-/// Settings of the user that the engine's calls need: who they are, how lines end, and their filters and merge drivers.
+/// Parses a pair of scope and setting; `None` for settings of our own command line.
+fn parse_setting(fields: &[&str]) -> Option<Setting> {
+    let source = match fields[0] {
+        "system" => Source::System,
+        "global" => Source::User,
+        "local" | "worktree" => Source::Repository,
+        _ => return None,
+    };
+    let (key, value) = match fields[1].split_once('\n') {
+        Some((key, value)) => (key, Some(value.to_owned())),
+        None => (fields[1], None),
+    };
+    Some(Setting { source, key: key.to_owned(), value })
+}
+
+/// The user's settings that the engine's calls need: identity, line endings, filters and merge
+/// drivers. A name that ends with a dot stands for a whole section.
 const PASSED_ON: &[&str] = &[
     "author.",
     "committer.",
@@ -180,13 +181,12 @@ const PASSED_ON: &[&str] = &[
 ];
 
 fn is_passed_on(key: &str) -> bool {
-    PASSED_ON.iter().any(|name| match name.ends_with('.') {
-        true => key.starts_with(name),
-        false => key == *name,
-    })
+    PASSED_ON
+        .iter()
+        .any(|name| if name.ends_with('.') { key.starts_with(name) } else { key == *name })
 }
 
-/// A setting as git writes it into a file.
+/// Formats a setting as in a git configuration file.
 fn line(key: &str, value: Option<&str>) -> String {
     let (section, name) = key.rsplit_once('.').unwrap_or((key, ""));
     let section = match section.split_once('.') {
@@ -202,26 +202,29 @@ fn line(key: &str, value: Option<&str>) -> String {
     format!("{section}\n\t{name} = \"{value}\"\n")
 }
 
-/// The value that makes a setting start nothing; `None` for settings that name no program. Settings that hold for every
-/// repository alike are in the list of the call.
+/// The value with which a setting runs nothing; `None` if the setting names no program. Settings
+/// with a fixed name are disabled in `SETTINGS` of the call instead.
 fn harmless_value(key: &str) -> Option<&'static str> {
-    // Merges as git does without a driver.
+    // Git's default merge.
     const MERGE: &str = "git merge-file --quiet %A %O %B";
-    let is = |section: &str, names: &[&str]| {
-        let name = key.strip_prefix(section).and_then(|rest| rest.rsplit_once('.'));
-        name.is_some_and(|(_, name)| names.contains(&name))
-    };
     match key {
-        _ if is("filter.", &["clean", "smudge", "process"]) => Some(""),
-        _ if is("merge.", &["driver"]) => Some(MERGE),
-        _ if is("lfs.extension.", &["clean", "smudge"]) => Some(""),
-        _ if is("lfs.customtransfer.", &["path"]) => Some("false"),
+        _ if is_setting(key, "filter.", &["clean", "smudge", "process"]) => Some(""),
+        _ if is_setting(key, "merge.", &["driver"]) => Some(MERGE),
+        _ if is_setting(key, "lfs.extension.", &["clean", "smudge"]) => Some(""),
+        _ if is_setting(key, "lfs.customtransfer.", &["path"]) => Some("false"),
         "lfs.standalonetransferagent" => Some(""),
-        _ if is("remote.", &["uploadpack", "receivepack"]) => Some("false"),
-        _ if is("remote.", &["vcs"]) => Some(""),
-        _ if is("trailer.", &["cmd", "command"]) => Some("true"),
+        _ if is_setting(key, "remote.", &["uploadpack", "receivepack"]) => Some("false"),
+        _ if is_setting(key, "remote.", &["vcs"]) => Some(""),
+        _ if is_setting(key, "trailer.", &["cmd", "command"]) => Some("true"),
         _ => None,
     }
+}
+
+/// Returns true for a key such as `filter.lfs.clean`: a section, any subsection, and one of the
+/// names.
+fn is_setting(key: &str, section: &str, names: &[&str]) -> bool {
+    let name = key.strip_prefix(section).and_then(|rest| rest.rsplit_once('.'));
+    name.is_some_and(|(_, name)| names.contains(&name))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Trees and blobs: what is in them, how two of them differ, and a copy of one on disk.
+//! Trees and blobs: reading and comparing them, and writing a tree to disk.
 
 use std::collections::BTreeMap;
 
@@ -9,74 +9,65 @@ use super::call::{Ask, pair};
 use super::{Git, GitError, Oid, TreeId};
 use crate::limits::GIT_OUTPUT_BYTES_MAX;
 
-/// The name of a file in git, which may be any bytes.
+/// A path in git, which may contain any bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
-    /// The name; what is not UTF-8 is shown with replacement characters.
+    /// The path, with replacement characters for bytes that are not UTF-8.
     pub path: Utf8PathBuf,
-    /// Whether that is the name itself.
+    /// True if `path` is exact, without replacement characters.
     pub exact: bool,
 }
 
-/// What an entry of a tree is.
+/// The type of a tree entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// A file.
     File,
-    /// A file that can be run.
+    /// An executable file.
     Program,
     /// A symbolic link.
     Link,
     /// A commit of another repository.
     Submodule,
-    /// Nothing: it is not there.
+    /// No entry, on one side of a comparison.
     Absent,
 }
 
 /// A file that differs between two trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeChange {
-    /// Its name; the last one, if it is gone.
+    /// For a deleted file, the old name.
     pub name: Name,
-    /// Its name before, if it was renamed.
+    /// The previous name, if the file was renamed.
     pub from: Option<Name>,
-    /// What it was.
     pub old_mode: Mode,
-    /// What it is.
     pub new_mode: Mode,
-    /// What was in it.
     pub old_blob: Oid,
-    /// What is in it.
     pub new_blob: Oid,
 }
 
 /// A file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// Its name.
     pub name: Name,
-    /// What it is.
     pub mode: Mode,
-    /// What is in it.
     pub blob: Oid,
 }
 
-/// What an attribute says of a path.
+/// The value of a git attribute for a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    /// The path.
     pub path: Utf8PathBuf,
-    /// The attribute.
     pub name: String,
-    /// `set`, `unset`, or what it is set to.
+    /// `set`, `unset`, or the assigned value.
     pub value: String,
 }
 
-/// Most paths of one call. A path has a few thousand bytes at most, and a call takes a few million.
+/// Maximum number of paths per call. A path has at most a few thousand bytes, and a command line
+/// can have about two million.
 pub const PATHS_PER_CALL: usize = 200;
 
-/// Options of every diff that is parsed: nothing of the user's taste, and no program of theirs. Whether a file is text is
-/// decided by looking into it, not by an attribute.
+/// Options of every diff that is parsed: none of the user's preferences, and no external programs.
+/// `--text`, since we detect binary files ourselves instead of trusting an attribute.
 const PATCH: &[&str] = &[
     "--patch",
     "--text",
@@ -92,14 +83,14 @@ const PATCH: &[&str] = &[
 ];
 
 impl Git {
-    /// The tree without a file.
+    /// The tree without files.
     pub async fn empty_tree(&self) -> Result<TreeId, GitError> {
         let args = ["hash-object", "-t", "tree", "--stdin"];
         let stdin = Stdin::Text(String::new());
         self.fine(Ask { stdin, ..Ask::new(&args) }).await?.oid().map(TreeId)
     }
 
-    /// The files that differ between two trees, in the order of their names.
+    /// The files that differ between two trees, sorted by name.
     pub async fn tree_changes(
         &self,
         from: &TreeId,
@@ -112,7 +103,7 @@ impl Git {
         changes.ok_or_else(|| answer.unclear("an entry of an unknown form"))
     }
 
-    /// How these files differ between two trees, as a diff without renames.
+    /// The diff of these files between two trees, without rename detection.
     pub async fn patch_of(
         &self,
         from: &TreeId,
@@ -125,13 +116,13 @@ impl Git {
         args.extend(paths.iter().map(|path| path.as_str()));
         let environment = vec![pair("GIT_LITERAL_PATHSPECS", "1")];
         let settings = vec!["diff.suppressBlankEmpty=false".to_owned()];
-        // A path is relative to the folder it is asked from.
+        // Pathspecs are relative to the working directory.
         let at_top = Git { dir: self.top().await?, ..self.clone() };
         let answer = at_top.fine(Ask { environment, settings, ..Ask::new(&args) }).await?;
         answer.bytes().map(<[u8]>::to_vec)
     }
 
-    /// How two blobs differ, as a diff.
+    /// The diff of two blobs.
     pub async fn patch_of_blobs(&self, old: &Oid, new: &Oid) -> Result<Vec<u8>, GitError> {
         let mut args = vec!["diff"];
         args.extend(PATCH);
@@ -141,7 +132,7 @@ impl Git {
         answer.bytes().map(<[u8]>::to_vec)
     }
 
-    /// All files of a tree.
+    /// Lists all files of a tree.
     pub async fn tree_entries(&self, tree: &TreeId) -> Result<Vec<TreeEntry>, GitError> {
         let args = ["ls-tree", "-r", "-z", "--full-tree", tree.0.as_str()];
         let answer = self.fine(Ask::new(&args)).await?;
@@ -150,7 +141,8 @@ impl Git {
         entries.ok_or_else(|| answer.unclear("an entry of an unknown form"))
     }
 
-    /// The files at these paths of a tree, and those right in the folders whose paths end with a slash.
+    /// The files at these paths of a tree, and the direct children of folders whose paths end with
+    /// a slash.
     pub async fn entries_at(
         &self,
         tree: &TreeId,
@@ -162,35 +154,31 @@ impl Git {
             args.extend(paths.iter().map(|path| path.as_str()));
             let answer = self.fine(Ask::new(&args)).await?;
             let entries = answer.bytes()?.split(|byte| *byte == 0);
-            // Folders are no files.
+            // Subfolders do not parse as entries, and are skipped.
             found.extend(entries.filter_map(parse_entry));
         }
         Ok(found)
     }
 
-    /// How large objects are, in the order they were asked for: an object, or `commit:path`. `None` where there is no
-    /// such file.
+    /// The names and sizes of objects, in the order of `objects`. An object is a name or
+    /// `commit:path`; the result is `None` where there is no such file.
     pub async fn sizes(&self, objects: &[String]) -> Result<Vec<Option<(Oid, u64)>>, GitError> {
         if objects.is_empty() {
             return Ok(Vec::new());
         }
         let args = ["cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)"];
-        // A line break would make two questions of one.
-        let question = |object: &String| match object.contains(['\n', '\r', '\0']) {
-            true => "?\n".to_owned(),
-            false => format!("{object}\n"),
-        };
-        let stdin = Stdin::Text(objects.iter().map(question).collect());
+        let stdin = Stdin::Text(objects.iter().map(String::as_str).map(size_request).collect());
         let answer = self.fine(Ask { stdin, ..Ask::new(&args) }).await?;
         let text = answer.text()?;
         let sizes: Vec<_> = text.split('\n').map(parse_size).collect();
-        match sizes.len() == objects.len() {
-            true => Ok(sizes),
-            false => Err(answer.unclear("another number of lines")),
+        if sizes.len() == objects.len() {
+            Ok(sizes)
+        } else {
+            Err(answer.unclear("another number of lines"))
         }
     }
 
-    /// What is in these blobs, whose sizes are known. Blobs that are asked for twice are read once.
+    /// Reads blobs, given their sizes, which determine the batches. Duplicates are read once.
     pub async fn blobs(&self, wanted: &[(Oid, u64)]) -> Result<BTreeMap<Oid, Vec<u8>>, GitError> {
         let wanted: BTreeMap<&Oid, u64> = wanted.iter().map(|(oid, size)| (oid, *size)).collect();
         let mut found = BTreeMap::new();
@@ -224,15 +212,16 @@ impl Git {
         Ok(())
     }
 
-    /// What is in the index now, as a tree. The index is not touched; one with conflicts has no tree.
+    /// Writes the content of the index as a tree. The index is not touched. Fails if it has
+    /// conflicts.
     pub async fn tree_of_index(&self) -> Result<TreeId, GitError> {
         let (_keep, index) = self.index_copy().await?;
         let environment = vec![pair("GIT_INDEX_FILE", index.as_str())];
         self.fine(Ask { environment, ..Ask::new(&["write-tree"]) }).await?.oid().map(TreeId)
     }
 
-    /// Writes the files of a tree into a folder. Symbolic links become files with the name of their target, so that
-    /// none of them leads out of it, and large files that are kept elsewhere are not fetched.
+    /// Writes the files of a tree into a folder. Symbolic links become files that contain their
+    /// target, so that none leads out of the folder. Git LFS content is not downloaded.
     pub async fn export(&self, tree: &TreeId, into: &Utf8Path) -> Result<(), GitError> {
         let git_dir = self.git_dir().await?;
         let io = |source| GitError::Io { path: git_dir.clone(), source };
@@ -256,7 +245,7 @@ impl Git {
         Ok(())
     }
 
-    /// What attributes say of paths: those of a tree, or those on disk. What says nothing is left out.
+    /// The attributes of paths, from a tree or from disk. Unspecified attributes are left out.
     pub async fn attributes(
         &self,
         source: Option<&TreeId>,
@@ -276,27 +265,18 @@ impl Git {
         let text = String::from_utf8_lossy(answer.bytes()?).into_owned();
         let fields: Vec<&str> = text.split_terminator('\0').collect();
         let said = fields.chunks_exact(3).filter(|fields| fields[2] != "unspecified");
-        let attribute = |fields: &[&str]| Attribute {
-            path: fields[0].into(),
-            name: fields[1].to_owned(),
-            value: fields[2].to_owned(),
-        };
-        Ok(said.map(attribute).collect())
+        Ok(said.map(parse_attribute).collect())
     }
 
-    /// The names of all branches, those of other repositories as `origin/main`.
+    /// The names of all branches; remote-tracking ones as `origin/main`.
     pub async fn branches(&self) -> Result<Vec<String>, GitError> {
         let args = ["for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes"];
         let answer = self.fine(Ask::new(&args)).await?;
         let text = answer.text()?.into_owned();
-        let name = |line: &str| {
-            let name = line.strip_prefix("refs/heads/").or(line.strip_prefix("refs/remotes/"))?;
-            (!name.ends_with("/HEAD")).then(|| name.to_owned())
-        };
-        Ok(text.lines().filter_map(name).collect())
+        Ok(text.lines().filter_map(parse_branch).collect())
     }
 
-    /// What a commit builds on, the branch that it was made on first.
+    /// The parents of a commit, in their order.
     pub async fn parents(&self, commit: &Oid) -> Result<Vec<Oid>, GitError> {
         let args = ["rev-list", "--parents", "--max-count=1", commit.as_str()];
         let answer = self.fine(Ask::new(&args)).await?;
@@ -305,22 +285,38 @@ impl Git {
         oids.ok_or_else(|| answer.unclear(&text))
     }
 
-    /// Whether the history ends somewhere because no more of it was fetched.
+    /// Returns true if the repository is a shallow clone.
     pub async fn is_shallow(&self) -> Result<bool, GitError> {
         Ok(self.line(&["rev-parse", "--is-shallow-repository"]).await? == "true")
     }
 
-    /// Whether a commit seems to be the first one only because what it builds on was not fetched.
+    /// Returns true if a commit has parents that were not fetched.
     pub async fn is_cut_off(&self, commit: &Oid) -> Result<bool, GitError> {
         if !self.is_shallow().await? || !self.parents(commit).await?.is_empty() {
             return Ok(false);
         }
-        // The commit itself still names its parents.
+        // The commit object still names its parents.
         let answer = self.fine(Ask::new(&["cat-file", "commit", commit.as_str()])).await?;
         let text = answer.text()?;
         let mut head = text.lines().take_while(|line| !line.is_empty());
         Ok(head.any(|line| line.starts_with("parent ")))
     }
+}
+
+/// An input line of `git cat-file --batch-check`. A line break in a name would make two requests of
+/// one, so such a name becomes one that does not exist.
+fn size_request(object: &str) -> String {
+    if object.contains(['\n', '\r', '\0']) { "?\n".to_owned() } else { format!("{object}\n") }
+}
+
+fn parse_attribute(fields: &[&str]) -> Attribute {
+    Attribute { path: fields[0].into(), name: fields[1].to_owned(), value: fields[2].to_owned() }
+}
+
+/// Shortens a full ref name; `None` for the symbolic `HEAD` of a remote.
+fn parse_branch(line: &str) -> Option<String> {
+    let name = line.strip_prefix("refs/heads/").or(line.strip_prefix("refs/remotes/"))?;
+    (!name.ends_with("/HEAD")).then(|| name.to_owned())
 }
 
 fn name_of(bytes: &[u8]) -> Name {
@@ -339,7 +335,7 @@ pub(super) fn mode_of(text: &str) -> Option<Mode> {
     }
 }
 
-/// `:100644 100644 <old> <new> M\0path\0`, and two paths for a file that was renamed.
+/// Parses `:100644 100644 <old> <new> M\0path\0`, with two paths for a renamed file.
 fn parse_raw(bytes: &[u8]) -> Option<Vec<TreeChange>> {
     let mut parts = bytes.split(|byte| *byte == 0);
     let mut changes = Vec::new();
@@ -349,16 +345,17 @@ fn parse_raw(bytes: &[u8]) -> Option<Vec<TreeChange>> {
         let (old_mode, new_mode) = (mode_of(fields.next()?)?, mode_of(fields.next()?)?);
         let (old_blob, new_blob) = (Oid::parse(fields.next()?)?, Oid::parse(fields.next()?)?);
         let first = name_of(parts.next()?);
-        let (name, from) = match fields.next()?.starts_with(['R', 'C']) {
-            true => (name_of(parts.next()?), Some(first)),
-            false => (first, None),
+        let (name, from) = if fields.next()?.starts_with(['R', 'C']) {
+            (name_of(parts.next()?), Some(first))
+        } else {
+            (first, None)
         };
         changes.push(TreeChange { name, from, old_mode, new_mode, old_blob, new_blob });
     }
     Some(changes)
 }
 
-/// `100644 blob <oid>\tpath`.
+/// Parses `100644 blob <oid>\tpath`.
 fn parse_entry(entry: &[u8]) -> Option<TreeEntry> {
     let tab = entry.iter().position(|byte| *byte == b'\t')?;
     let mut fields = std::str::from_utf8(&entry[..tab]).ok()?.split(' ');
@@ -367,7 +364,7 @@ fn parse_entry(entry: &[u8]) -> Option<TreeEntry> {
     Some(TreeEntry { name: name_of(&entry[tab + 1..]), mode, blob })
 }
 
-/// `<oid> blob <size>`; anything else is no file.
+/// Parses `<oid> blob <size>`; `None` for anything else.
 fn parse_size(line: &str) -> Option<(Oid, u64)> {
     let mut fields = line.split(' ');
     let oid = Oid::parse(fields.next()?)?;
@@ -375,7 +372,7 @@ fn parse_size(line: &str) -> Option<(Oid, u64)> {
     (kind == "blob" && fields.next().is_none()).then(|| Some((oid, size.parse().ok()?)))?
 }
 
-/// `<oid> blob <size>\n<bytes>\n`, one after the other.
+/// Parses a sequence of `<oid> blob <size>\n<bytes>\n`.
 fn parse_batch(mut bytes: &[u8]) -> Option<Vec<(Oid, Vec<u8>)>> {
     let mut blobs = Vec::new();
     while !bytes.is_empty() {

@@ -1,10 +1,10 @@
-//! The walls round a call of git.
+//! The sandbox around a call of git.
 //!
-//! Files and configuration of a repository can name programs: filters, merge drivers, and more in repositories inside of it.
-//! So git runs in the sandbox, without network, and with nothing but the repository to read: for calls that only look it is
-//! read-only as well. The user's own git configuration is not there either; the parts that matter are written into a file
-//! (see `surroundings`). Where there is no sandbox, every setting of the repository that names a program is
-//! replaced.
+//! Files and configuration of a repository can name programs: filters, merge drivers, and more in
+//! nested repositories. So git runs in the sandbox, without network, and can read nothing but the
+//! repository, which is read-only for calls that do not write. The user's own git configuration is
+//! not visible either; the parts that matter are written to a file. Without a sandbox, each setting
+//! of the repository that names a program is replaced.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,21 +18,21 @@ use super::call::Confinement;
 use super::place::Place;
 use super::{Git, GitError};
 
-/// The access that a git call has to the repository. In every case but [`Access::Configure`], configuration and hooks stay
-/// as they are.
+/// The access of a git call to the repository. Only [`Access::Configure`] allows changing
+/// configuration and hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Read it.
+    /// Read only.
     Read,
-    /// Write objects, references and the index; the files of the work tree are only read.
+    /// Write objects, refs and the index, but not the work tree.
     Record,
-    /// Write the files of the work tree as well.
+    /// Also write the files of the work tree.
     Write,
     /// Write the configuration and the list of worktrees. No filter runs in such a call.
     Configure,
 }
 
-/// Subcommands that write nothing with the options that the engine uses.
+/// Subcommands that write nothing when called with the options that the engine uses.
 const READING: &[&str] = &[
     "cat-file",
     "check-attr",
@@ -52,7 +52,7 @@ const READING: &[&str] = &[
     "status",
 ];
 
-/// Subcommands that leave the files of the work tree alone with the options that the engine uses.
+/// Subcommands that do not write the work tree when called with the options that the engine uses.
 const RECORDING: &[&str] = &[
     "add",
     "checkout-index",
@@ -73,7 +73,7 @@ pub(super) fn access_of(args: &[&str]) -> Access {
             Access::Configure
         }
         ["worktree", "list", ..] => Access::Read,
-        // They remember, or forget, settings of a branch.
+        // Both write or delete settings of a branch.
         ["branch" | "worktree", ..] => Access::Configure,
         ["config" | "symbolic-ref", rest @ ..] if !rest.contains(&"-m") => Access::Read,
         ["reset", rest @ ..] if rest.contains(&"--soft") || rest.contains(&"--mixed") => {
@@ -87,7 +87,8 @@ pub(super) fn access_of(args: &[&str]) -> Access {
 
 const CONFIG_READING: &[&str] = &["--get", "--get-all", "--list"];
 
-/// A folder outside of the repository for the private files of confined calls. Deleted with the last clone.
+/// A folder outside the repository for private files of confined calls. Deleted with the last
+/// clone.
 #[derive(Debug)]
 pub(super) struct Scratch {
     dir: Utf8PathBuf,
@@ -125,8 +126,8 @@ impl Git {
         Ok(self.scratch.get_or_init(|| made).clone())
     }
 
-    /// Whether programs that the repository's configuration names may run in a call: only where they can change neither hooks
-    /// nor configuration.
+    /// Returns true if a call may run programs that the repository's configuration names. That
+    /// needs a sandbox which keeps them from changing hooks and configuration.
     pub(super) fn may_run_programs(&self, access: Access) -> bool {
         match access {
             Access::Read => self.sandbox.is_enforced(),
@@ -135,7 +136,7 @@ impl Git {
         }
     }
 
-    /// The paths that a call has to leave alone and that are not there, so that no rule of the sandbox can hold for them.
+    /// The protected paths that do not exist, for which the sandbox therefore cannot have a rule.
     pub(super) fn absent_kept_paths(
         &self,
         confinement: Confinement,
@@ -149,8 +150,8 @@ impl Git {
         }
     }
 
-    /// The same call inside the walls, where there are any. `reach` are folders outside of the repository that it writes to,
-    /// `readable` files that it reads.
+    /// Confines a call to the sandbox. `reach` lists folders outside the repository that it writes
+    /// to, `readable` files that it reads.
     pub(super) fn confined(
         &self,
         spawn: Spawn,
@@ -179,7 +180,8 @@ impl Git {
             }
         }
         if matches!(access, Access::Record | Access::Write) {
-            // A link in such a place would open what it leads to; without a rule nothing behind it can be reached.
+            // A rule for a symbolic link would grant access to its target. Without a rule, the
+            // target cannot be reached.
             let is_plain =
                 |path: &Utf8PathBuf| path.canonicalize_utf8().is_ok_and(|real| real == *path);
             readable.extend(kept_paths(place).into_iter().filter(is_plain));
@@ -191,7 +193,8 @@ impl Git {
     }
 }
 
-/// Paths of a repository that only [`Access::Configure`] changes: a narrower rule wins over the one for the whole folder.
+/// Paths of a repository that only [`Access::Configure`] may change. The rule for the narrower path
+/// wins over the one for the whole folder.
 fn kept_paths(place: &Place) -> Vec<Utf8PathBuf> {
     let inner = ["hooks", "config", "config.worktree", "info/attributes", "modules", "worktrees"];
     let mut kept: Vec<Utf8PathBuf> = inner.iter().map(|name| place.common_dir.join(name)).collect();
@@ -201,7 +204,8 @@ fn kept_paths(place: &Place) -> Vec<Utf8PathBuf> {
     kept
 }
 
-/// Removes paths that were not there before a call and that git itself does not make: a filter has made them.
+/// Removes protected paths that a call has created. Git itself does not create them, so a filter
+/// did.
 pub(super) fn remove_created(absent: &[Utf8PathBuf]) -> Result<(), GitError> {
     for path in absent {
         let removed = match path.symlink_metadata() {

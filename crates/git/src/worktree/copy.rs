@@ -12,18 +12,13 @@ use crate::limits::{COPY_BYTES_MAX, COPY_FILE_BYTES_MAX, COPY_FILES_MAX};
 /// The files that were copied, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Copied.
     pub files: Vec<String>,
-    /// Not copied.
     pub left: Vec<Left>,
 }
 
-/// A file that was not copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// The file.
     pub path: String,
-    /// Why.
     pub why: String,
 }
 
@@ -71,7 +66,7 @@ impl Worktrees {
         Ok(copied)
     }
 
-    /// The files of the checkout that git does not track and that match, in order.
+    /// The untracked files of the checkout that match the patterns, sorted.
     async fn untracked(
         &self,
         top: &Utf8Path,
@@ -87,7 +82,7 @@ impl Worktrees {
         let bytes = self.repo.in_dir(top).ok(&args).await?;
         let names =
             bytes.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
-        // A repository within the repository is named by its folder.
+        // A nested repository is listed as its folder.
         let mut names: Vec<String> = names
             .filter(|name| !name.is_empty() && !name.ends_with('/'))
             .map(str::to_owned)
@@ -98,7 +93,7 @@ impl Worktrees {
     }
 }
 
-/// Copies a file, unless it is there. Neither end leaves its folder by a link.
+/// Copies a file unless it exists. Follows no symbolic link out of either folder.
 fn copy_one(
     from: &Utf8Path,
     to: &Utf8Path,
@@ -116,7 +111,7 @@ fn copy_one(
         place.map_err(std::io::Error::from).and_then(|place| place.create_new(found.permissions()));
     match created {
         Ok(mut file) => file.write_all(&bytes).map_err(|error| error.to_string())?,
-        // It was copied before, and may have been changed for the run since.
+        // A previous setup copied it, and the run may have changed it since.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             return Err("it is there already".to_owned());
         }

@@ -1,4 +1,4 @@
-//! Making a worktree.
+//! Creating a worktree.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -8,14 +8,14 @@ use super::{Checkout, How, Names, Wanted, Worktree, WorktreeError, Worktrees, lo
 use crate::repo::{ChangeKind, Oid};
 use crate::limits::ASIDE_NAMES_MAX;
 
-/// What a run's branch builds on.
+/// The branch and commit that a run's branch starts from.
 pub(super) struct Base {
     pub(super) branch: String,
     pub(super) oid: Oid,
 }
 
 impl Worktrees {
-    /// Makes the worktree of a run that has none. Its branch may be there from before.
+    /// Creates the worktree of a run that has none. Its branch may already exist.
     pub(super) async fn create(
         &self,
         wanted: &Wanted<'_>,
@@ -24,8 +24,8 @@ impl Worktrees {
     ) -> Result<Worktree, WorktreeError> {
         let mut notes = Vec::new();
         let tip = self.repo.branch_tip(&names.branch).await?;
-        let key = |what: &str| format!("branch.{}.repertoire{what}", names.branch);
-        if tip.is_some() && self.repo.setting(&key("Run")).await?.as_deref() != Some(wanted.run) {
+        let run_key = setting_key(&names.branch, "Run");
+        if tip.is_some() && self.repo.setting(&run_key).await?.as_deref() != Some(wanted.run) {
             return Err(WorktreeError::BranchTaken { branch: names.branch.clone() });
         }
         let base = match &tip {
@@ -41,7 +41,8 @@ impl Worktrees {
             )),
             None => self.check_checkout(wanted).await?,
         }
-        // A branch that is made and not marked would be taken for somebody else's.
+        // Mark the branch before it exists: after a crash, an unmarked one would be taken for a
+        // branch of the user.
         self.mark(&names.branch, wanted.run, &base).await?;
         notes.extend(remove_locks(&dir, &dir, common, &names.branch).await?);
         self.add(&dir, wanted.run, &names.branch, tip.is_none().then_some(&base.oid)).await?;
@@ -49,7 +50,7 @@ impl Worktrees {
         self.hand_over(dir, wanted, names.branch.clone(), base, common, how).await
     }
 
-    /// `git worktree add`, with a new branch or the one that is there.
+    /// Runs `git worktree add`, with a new branch at `new_at` or an existing one.
     pub(super) async fn add(
         &self,
         dir: &Utf8Path,
@@ -70,7 +71,7 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Writes down whose a new worktree is.
+    /// Records the owner of a new worktree.
     pub(super) async fn hand_over(
         &self,
         dir: Utf8PathBuf,
@@ -80,7 +81,7 @@ impl Worktrees {
         common: &Utf8Path,
         how: How,
     ) -> Result<Worktree, WorktreeError> {
-        // Nobody but git has been here yet, so the file in the worktree can be believed.
+        // Only git has written to this folder yet, so its `.git` file can be trusted.
         let git_dir = self.repo.in_dir(&dir).git_dir().await?;
         let worktree = Worktree {
             run: wanted.run.to_owned(),
@@ -99,37 +100,38 @@ impl Worktrees {
         Ok(worktree)
     }
 
-    /// The branch remembers its run, and the git folder its owner; in this order, since the second one says it is done.
+    /// Records the run for the branch, then the owner in the git folder. In this order, since the
+    /// second record marks the worktree as complete.
     pub(super) async fn remember(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let base = Base { branch: worktree.base_branch.clone(), oid: worktree.base_oid.clone() };
         self.mark(&worktree.branch, &worktree.run, &base).await?;
         Record::of(worktree).write(&worktree.git_dir)
     }
 
-    /// Writes down which run a branch is of, and what it builds on.
+    /// Records the run and the base of a branch in the repository's configuration.
     pub(super) async fn mark(
         &self,
         branch: &str,
         run: &str,
         base: &Base,
     ) -> Result<(), WorktreeError> {
-        let key = |what: &str| format!("branch.{branch}.repertoire{what}");
         let values =
             [("Run", run), ("Base", base.branch.as_str()), ("BaseCommit", base.oid.as_str())];
         for (what, value) in values {
-            if self.repo.setting(&key(what)).await?.as_deref() != Some(value) {
-                set_setting(&self.repo, &key(what), value).await?;
+            let key = setting_key(branch, what);
+            if self.repo.setting(&key).await?.as_deref() != Some(value) {
+                set_setting(&self.repo, &key, value).await?;
             }
         }
         Ok(())
     }
 
-    /// What a new branch builds on.
+    /// The base of a new branch.
     async fn base(&self, wanted: &Wanted<'_>) -> Result<Base, WorktreeError> {
         let branch = match &wanted.base {
             Some(branch) => branch.clone(),
             None => {
-                // Without a commit there is a branch, but nothing to build on.
+                // Without any commit there is a branch, but no base.
                 self.repo.head().await?;
                 let dir = self.repo.dir().to_owned();
                 self.repo.branch().await?.ok_or(WorktreeError::NoBranch { dir })?
@@ -141,16 +143,16 @@ impl Worktrees {
         }
     }
 
-    /// What the branch of a run builds on that was made before.
+    /// The base of an existing branch: as recorded, or else its merge base with the requested
+    /// branch.
     pub(super) async fn base_from_before(
         &self,
         wanted: &Wanted<'_>,
         names: &Names,
         tip: &Oid,
     ) -> Result<Base, WorktreeError> {
-        let key = |what: &str| format!("branch.{}.repertoire{what}", names.branch);
-        let branch = self.repo.setting(&key("Base")).await?;
-        let oid = self.repo.setting(&key("BaseCommit")).await?;
+        let branch = self.repo.setting(&setting_key(&names.branch, "Base")).await?;
+        let oid = self.repo.setting(&setting_key(&names.branch, "BaseCommit")).await?;
         if let (Some(branch), Some(oid)) = (branch, oid.as_deref().and_then(Oid::parse)) {
             return Ok(Base { branch, oid });
         }
@@ -159,7 +161,8 @@ impl Worktrees {
         Ok(Base { oid, ..base })
     }
 
-    /// Refuses to begin from a checkout that is in the middle of something, or whose changes would be missing.
+    /// Returns an error if the user's checkout has an unfinished operation, or changes that the
+    /// worktree would lack.
     async fn check_checkout(&self, wanted: &Wanted<'_>) -> Result<(), WorktreeError> {
         let dir = self.repo.dir().to_owned();
         if let Some(progress) = self.repo.progress().await? {
@@ -170,21 +173,24 @@ impl Worktrees {
         }
         let root = self.root.canonicalize_utf8().unwrap_or_else(|_| self.root.clone());
         let top = self.repo.top().await?;
-        // Worktrees may live in the checkout, and need not be ignored there.
+        // The worktrees may be inside the checkout without being ignored.
         let ours = |path: &str| top.join(path).starts_with(&root);
         let changes = self.repo.status().await?.into_iter();
         let files: Vec<String> = changes
             .filter(|change| change.kind != ChangeKind::Untracked || !ours(&change.path))
             .map(|change| change.path)
             .collect();
-        match files.is_empty() {
-            true => Ok(()),
-            false => Err(WorktreeError::Dirty { dir, files }),
-        }
+        if files.is_empty() { Ok(()) } else { Err(WorktreeError::Dirty { dir, files }) }
     }
 }
 
-/// Moves away what lies where a worktree is to be, and tells it; an empty folder is no hindrance.
+/// The configuration key under which a fact about a run's branch is recorded.
+fn setting_key(branch: &str, name: &str) -> String {
+    format!("branch.{branch}.repertoire{name}")
+}
+
+/// Moves anything at the worktree's future path aside, and returns a note about it. Removes an
+/// empty folder.
 pub(super) fn move_aside(dir: &Utf8Path) -> Result<Option<String>, WorktreeError> {
     if std::fs::symlink_metadata(dir).is_err() || std::fs::remove_dir(dir).is_ok() {
         return Ok(None);
@@ -194,10 +200,11 @@ pub(super) fn move_aside(dir: &Utf8Path) -> Result<Option<String>, WorktreeError
     Ok(Some(format!("what lay at {dir} was moved to {aside}")))
 }
 
-/// A name beside a path that is not taken.
+/// An unused name next to a path.
 pub(super) fn free_name(path: &Utf8Path) -> Result<Utf8PathBuf, WorktreeError> {
-    let names = (1..=ASIDE_NAMES_MAX).map(|n| Utf8PathBuf::from(format!("{path}.aside-{n}")));
-    let free = |name: &Utf8PathBuf| std::fs::symlink_metadata(name).is_err();
-    let full = || std::io::Error::other("too much was moved aside already; remove some of it");
-    names.into_iter().find(free).ok_or_else(|| WorktreeError::io(path, full()))
+    let mut names = (1..=ASIDE_NAMES_MAX).map(|n| Utf8PathBuf::from(format!("{path}.aside-{n}")));
+    names.find(|name| std::fs::symlink_metadata(name).is_err()).ok_or_else(|| {
+        let full = "too much was moved aside already; remove some of it";
+        WorktreeError::io(path, std::io::Error::other(full))
+    })
 }

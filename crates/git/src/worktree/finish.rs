@@ -1,7 +1,8 @@
-//! What becomes of a run's branch in the end.
+//! Delivering a run's branch: merging, squashing or naming it.
 //!
-//! A merge is worked out without a checkout, so that a conflict changes nothing. The commit that it gives is written down
-//! before a branch is moved to it: whoever comes after a crash finds it there, and does not merge twice.
+//! A merge is computed without a checkout, so that a conflict changes nothing. The resulting commit
+//! is recorded before the target branch is moved to it: after a crash, the next worker finds the
+//! record and does not merge twice.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::read_text;
@@ -13,67 +14,55 @@ use super::{Worktree, WorktreeError, Worktrees, lock};
 use crate::repo::{ChangeKind, Git, Merged, Oid};
 use crate::limits::OWNER_BYTES_MAX;
 
-/// What should become of a run's branch.
+/// The requested delivery of a run's branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ending", rename_all = "snake_case")]
 pub enum Ending {
-    /// It stays where it is.
     Keep,
-    /// It is merged into a branch.
     Merge {
-        /// The branch.
         into: String,
     },
-    /// It becomes one commit on a branch.
+    /// Squash into one commit on a branch.
     Squash {
-        /// The branch.
         into: String,
         /// The message of the commit.
         message: String,
     },
-    /// It gets another name as well.
+    /// Create another branch at the same commit.
     Branch {
-        /// The name.
         name: String,
     },
 }
 
-/// What became of a run's branch.
+/// The result of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "finished", rename_all = "snake_case")]
 pub enum Finished {
-    /// It is where it was.
     Kept {
-        /// The branch.
         branch: String,
     },
-    /// It is in another branch now.
     Merged {
-        /// The other branch.
+        /// The target branch.
         into: String,
-        /// Where that is now.
+        /// The new tip of the target branch.
         oid: Oid,
     },
-    /// It had been in the other branch before.
+    /// The target branch already contained it.
     AlreadyMerged {
-        /// The other branch.
         into: String,
     },
-    /// There was nothing to merge.
+    /// The run made no commits.
     Nothing,
-    /// It has another name as well.
     Branched {
-        /// The name.
         name: String,
-        /// Where it is.
         oid: Oid,
     },
 }
 
 impl Worktrees {
-    /// Ends the work on a run's branch. The worktree stays, for [`Worktrees::prune`] to remove. Doing it again does
-    /// nothing more. It goes on to its end also if nobody waits for it any longer: stopped in the middle, it would leave
-    /// the user's checkout half changed.
+    /// Delivers a run's branch and unlocks its worktree, which stays until [`Worktrees::prune`]
+    /// removes it. Idempotent. Completes even if the caller drops the future: interrupted, it would
+    /// leave the user's checkout half updated.
     pub async fn finish(
         &self,
         worktree: &Worktree,
@@ -121,7 +110,7 @@ impl Worktrees {
         Ok(Finished::Branched { name: name.to_owned(), oid: tip })
     }
 
-    /// Where the branch is, with nothing left to commit.
+    /// The commit of the run's branch. Returns an error if the worktree has uncommitted changes.
     async fn tip(&self, worktree: &Worktree) -> Result<Oid, WorktreeError> {
         if worktree.dir.is_dir() {
             if worktree.git.branch().await?.as_ref() != Some(&worktree.branch) {
@@ -179,7 +168,7 @@ impl Worktrees {
         Ok(Finished::Merged { into: into.to_owned(), oid: commit })
     }
 
-    /// The commit that a branch is to be moved to; `None` if it would bring nothing.
+    /// The commit to move the target branch to; `None` if a squash would be empty.
     async fn merge_commit(
         &self,
         worktree: &Worktree,
@@ -210,8 +199,8 @@ impl Worktrees {
         Ok(Some(commit))
     }
 
-    /// Where a branch is checked out, if it is. Changes to tracked files there are refused; git itself refuses to
-    /// overwrite untracked ones.
+    /// The checkout of a branch, if it is checked out. Returns an error if tracked files there have
+    /// changes; git itself refuses to overwrite untracked ones.
     async fn place_of(&self, into: &str) -> Result<Option<Git>, WorktreeError> {
         for (dir, branch) in checkouts(&self.repo).await? {
             if !dir.is_dir() {
@@ -230,9 +219,10 @@ impl Worktrees {
             let changes = git.status().await?.into_iter();
             let tracked = changes.filter(|change| change.kind != ChangeKind::Untracked);
             let files: Vec<String> = tracked.map(|change| change.path).collect();
-            return match files.is_empty() {
-                true => Ok(Some(git)),
-                false => Err(WorktreeError::IntoDirty { into: into.to_owned(), dir, files }),
+            return if files.is_empty() {
+                Ok(Some(git))
+            } else {
+                Err(WorktreeError::IntoDirty { into: into.to_owned(), dir, files })
             };
         }
         Ok(None)
@@ -245,7 +235,8 @@ enum Way<'a> {
     Squash(&'a str),
 }
 
-/// Whether a rebase or a bisection will come back to a branch, though it is not checked out meanwhile.
+/// Returns true if a rebase or a bisection will return to the branch, which is not checked out in
+/// the meantime.
 fn is_held(git_dir: &Utf8Path, branch: &str) -> bool {
     let names = ["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"];
     names.iter().any(|name| {
@@ -257,7 +248,7 @@ fn is_held(git_dir: &Utf8Path, branch: &str) -> bool {
     })
 }
 
-/// Where the work of a run's branch goes, written down before it does.
+/// The record of a delivery, written before the target branch is moved.
 struct Landing {
     commit: Oid,
     tip: Oid,
@@ -296,7 +287,7 @@ impl Landing {
     }
 }
 
-/// Whether all of a run's branch has gone where it was to go.
+/// Returns true if all of a run's branch has been delivered.
 pub(super) async fn has_landed(repo: &Git, branch: &str, tip: &Oid) -> Result<bool, WorktreeError> {
     match Landing::read(repo, branch).await? {
         Some(landing) if landing.tip == *tip => landing.has_landed(repo).await,

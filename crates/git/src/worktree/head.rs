@@ -1,4 +1,4 @@
-//! What a worktree has checked out, put right: the run's branch.
+//! Restoring what a worktree has checked out: the run's branch.
 
 use camino::Utf8Path;
 use repertoire_text::fs::read_text;
@@ -9,21 +9,22 @@ use super::{Names, Worktree, WorktreeError};
 use crate::repo::{Git, Oid};
 use crate::limits::REFLOG_BYTES_MAX;
 
-/// Leaves a rebase, a merge or the like. What it had done so far is rescued.
+/// Aborts an unfinished rebase, merge or similar operation. Its state so far is rescued first.
 pub(super) async fn leave_progress(
     worktree: &Worktree,
     names: &Names,
     notes: &mut Vec<String>,
 ) -> Result<(), WorktreeError> {
     let git = &worktree.git;
-    // One may hide another: a merge within a bisection.
+    // Operations can be nested, such as a merge within a bisection.
     for _ in 0..3 {
         let Some(progress) = git.progress().await? else { return Ok(()) };
         if !git.is_clean().await? || !on_branch(git, &worktree.branch).await? {
             notes.push(rescue(git, &names.rescue).await?);
         }
         if git.abort(progress).await.is_err() {
-            // Changes are in its way. They are rescued, so that they need not be.
+            // Uncommitted changes prevent the abort. They are on the rescue branch, so discard
+            // them.
             git.reset_hard(&git.head().await?).await?;
             if git.progress().await? == Some(progress) {
                 git.abort(progress).await?;
@@ -34,7 +35,7 @@ pub(super) async fn leave_progress(
     Ok(())
 }
 
-/// Whether what is checked out is reached from a branch.
+/// Returns true if `HEAD` is reachable from the branch, or does not exist.
 async fn on_branch(git: &Git, branch: &str) -> Result<bool, WorktreeError> {
     match (git.find("HEAD").await?, git.branch_tip(branch).await?) {
         (Some(head), Some(tip)) => Ok(git.is_ancestor(&head, &tip).await?),
@@ -42,7 +43,7 @@ async fn on_branch(git: &Git, branch: &str) -> Result<bool, WorktreeError> {
     }
 }
 
-/// Makes the run's branch the one that is checked out.
+/// Checks out the run's branch. Creates it again if it is missing.
 pub(super) async fn attach(
     worktree: &Worktree,
     names: &Names,
@@ -74,14 +75,15 @@ pub(super) async fn attach(
         git.set_branch(branch, &head, Some(&tip), "repertoire: commits made elsewhere").await?;
         notes.push(format!("commits beside `{branch}` that build on it were taken into it"));
     }
-    // Neither the files nor the index change: the commit is the same.
+    // `HEAD` and the branch are at the same commit, so neither files nor index change.
     let name = format!("refs/heads/{branch}");
     git.ok(&["symbolic-ref", "-m", "repertoire: attached again", "HEAD", &name]).await?;
     notes.push(format!("`{branch}` was not checked out and is again"));
     Ok(())
 }
 
-/// Checks the branch out where something else is. What is there is rescued, unless another branch has it.
+/// Checks out the branch instead of something else, which is rescued first unless a branch contains
+/// it and it is clean.
 async fn check_out(
     git: &Git,
     branch: &str,
@@ -99,12 +101,13 @@ async fn check_out(
     Ok(())
 }
 
+/// Returns an error if the run's branch is checked out in another worktree.
 async fn refuse_elsewhere(worktree: &Worktree) -> Result<(), WorktreeError> {
-    let found = checkouts(&worktree.git).await?.into_iter();
-    let elsewhere = |(dir, branch): &(camino::Utf8PathBuf, Option<String>)| {
-        *dir != worktree.dir && branch.as_ref() == Some(&worktree.branch)
-    };
-    match found.into_iter().find(elsewhere) {
+    let elsewhere = checkouts(&worktree.git)
+        .await?
+        .into_iter()
+        .find(|(dir, branch)| *dir != worktree.dir && branch.as_ref() == Some(&worktree.branch));
+    match elsewhere {
         Some((dir, _)) => {
             Err(WorktreeError::BranchElsewhere { branch: worktree.branch.clone(), dir })
         }
@@ -112,7 +115,7 @@ async fn refuse_elsewhere(worktree: &Worktree) -> Result<(), WorktreeError> {
     }
 }
 
-/// The commit that was checked out last, by the worktree's own log.
+/// The commit that was last checked out, according to the worktree's reflog.
 async fn last_head(git: &Git, git_dir: &Utf8Path) -> Result<Option<Oid>, WorktreeError> {
     let Ok(log) = read_text(&git_dir.join("logs/HEAD"), REFLOG_BYTES_MAX) else { return Ok(None) };
     let last = log.lines().last().and_then(|line| line.split(' ').nth(1));

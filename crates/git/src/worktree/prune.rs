@@ -1,4 +1,4 @@
-//! Removing worktrees: by themselves only those that nobody misses.
+//! Removing worktrees. Pruning removes only those without unmerged or uncommitted work.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
@@ -7,87 +7,66 @@ use super::registry::{Entry, Record, checkouts, find};
 use super::{WorktreeError, Worktrees, finish, lock};
 use crate::repo::{Git, Oid};
 
-/// What became of the worktrees.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pruned {
-    /// Those that are gone.
     pub removed: Vec<Removed>,
-    /// Those that stay.
     pub kept: Vec<Kept>,
 }
 
-/// A worktree that is gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
-    /// The run.
     pub run: String,
-    /// Where it was.
     pub dir: Utf8PathBuf,
-    /// Its branch, which is gone as well.
+    /// Its branch, which was deleted as well.
     pub branch: String,
-    /// Where the branch was: `git branch NAME COMMIT` brings it back.
+    /// The commit of the branch: `git branch NAME COMMIT` restores it.
     pub tip: Option<Oid>,
 }
 
-/// A worktree that stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// The run.
     pub run: String,
-    /// Where it is.
     pub dir: Utf8PathBuf,
-    /// Why it stays.
     pub why: Why,
 }
 
-/// Why a worktree stays.
+/// The reason why a worktree is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// Somebody works on the run, or will.
+    /// The run has a lease or is unfinished.
     #[error("its run is not finished")]
     InUse,
-    /// Something is not committed.
     #[error("{files} files have changes that are not committed")]
     Uncommitted {
-        /// How many.
+        /// The number of files.
         files: usize,
     },
-    /// It is in the middle of something.
     #[error("it is in the middle of {what}")]
-    InTheMiddle {
-        /// Of what.
-        what: String,
-    },
-    /// It has commits that are nowhere else.
+    InTheMiddle { what: String },
+    /// The branch has commits that are not in the base branch.
     #[error("{commits} commits are not in `{base}`")]
     Unmerged {
-        /// How many.
+        /// The number of commits.
         commits: usize,
-        /// The branch that it builds on.
         base: String,
     },
     /// Something other than the run's branch is checked out.
     #[error("`{branch}` is not what is checked out")]
-    Elsewhere {
-        /// The run's branch.
-        branch: String,
-    },
-    /// It could not be looked at or removed.
+    Elsewhere { branch: String },
+    /// The worktree could not be examined or removed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// What may be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// Only what is committed and merged.
+    /// Only if everything is committed and merged.
     IfSafe,
-    /// All of it, with what is not committed and what is not merged.
+    /// Even if work is uncommitted or unmerged.
     Always,
 }
 
-/// Whether what can go goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sweep {
     Look,
@@ -95,8 +74,8 @@ enum Sweep {
 }
 
 impl Worktrees {
-    /// Removes the worktrees of runs that are clean, merged and not in use. `in_use` tells whether somebody has a lease on
-    /// a run, or it is not finished.
+    /// Removes the worktrees that are clean, merged and not in use. `in_use` returns true for a run
+    /// that has a lease or is unfinished.
     pub async fn prune(
         &self,
         in_use: &(dyn Fn(&str) -> bool + Sync),
@@ -104,7 +83,7 @@ impl Worktrees {
         self.sweep(in_use, Sweep::Remove).await
     }
 
-    /// What [`Worktrees::prune`] would do. Nothing is removed.
+    /// Returns the result of [`Worktrees::prune`] without removing anything.
     pub async fn prunable(
         &self,
         in_use: &(dyn Fn(&str) -> bool + Sync),
@@ -135,15 +114,14 @@ impl Worktrees {
         Ok(pruned)
     }
 
-    /// What would be removed.
+    /// The dry-run version of `remove_if_safe`.
     async fn removed_if_safe(
         &self,
         entry: &Entry,
         record: &Record,
         common: &Utf8Path,
     ) -> Result<Removed, Why> {
-        let failed = |error: WorktreeError| Why::Failed(error.to_string());
-        if let Some(why) = self.why_keep(entry, record, common).await.map_err(failed)? {
+        if let Some(why) = self.why_keep(entry, record, common).await.map_err(could_not_remove)? {
             return Err(why);
         }
         let tip = self.repo.branch_tip(&record.branch).await;
@@ -151,11 +129,11 @@ impl Worktrees {
             run: record.run.clone(),
             dir: entry.dir.clone(),
             branch: record.branch.clone(),
-            tip: tip.map_err(|error| failed(error.into()))?,
+            tip: tip.map_err(|error| could_not_remove(error.into()))?,
         })
     }
 
-    /// Removes the worktree of a run, with its branch.
+    /// Removes the worktree of a run and its branch.
     pub async fn remove(&self, run: &str, removal: Removal) -> Result<Removed, WorktreeError> {
         let common = self.repo.common_dir().await?;
         let _lock = lock(&common).await?;
@@ -178,14 +156,15 @@ impl Worktrees {
         record: &Record,
         common: &Utf8Path,
     ) -> Result<Removed, Why> {
-        let failed = |error: WorktreeError| Why::Failed(error.to_string());
-        match self.why_keep(entry, record, common).await.map_err(failed)? {
+        match self.why_keep(entry, record, common).await.map_err(could_not_remove)? {
             Some(why) => Err(why),
-            None => self.remove_entry(entry, record, Removal::IfSafe).await.map_err(failed),
+            None => {
+                self.remove_entry(entry, record, Removal::IfSafe).await.map_err(could_not_remove)
+            }
         }
     }
 
-    /// Why a worktree that is not in use should stay all the same.
+    /// The reason to keep a worktree that is not in use; `None` if it can be removed.
     async fn why_keep(
         &self,
         entry: &Entry,
@@ -222,11 +201,11 @@ impl Worktrees {
             self.repo.ok(&["worktree", "unlock", dir]).await?;
         }
         if removal == Removal::Always && entry.dir.is_dir() {
-            // git refuses a worktree whose link is broken, however it is asked.
+            // Git refuses to remove a worktree with a broken link, even with `--force`.
             std::fs::remove_dir_all(&entry.dir)
                 .map_err(|source| WorktreeError::io(&entry.dir, source))?;
         }
-        // Without `--force` git would look for changes again, and in submodules as well.
+        // Without `--force`, git would look for changes again, including in submodules.
         self.repo.ok_reaching(&["worktree", "remove", "--force", dir], &[&self.root]).await?;
         let tip = self.repo.branch_tip(&record.branch).await?;
         if tip.is_some() && !self.is_checked_out(&record.branch).await? {
@@ -240,11 +219,15 @@ impl Worktrees {
         })
     }
 
-    /// Whether the user looks at a branch, in a checkout of their own.
+    /// Returns true if a branch is checked out anywhere.
     async fn is_checked_out(&self, branch: &str) -> Result<bool, WorktreeError> {
         let found = checkouts(&self.repo).await?;
         Ok(found.iter().any(|(_, checked_out)| checked_out.as_deref() == Some(branch)))
     }
+}
+
+fn could_not_remove(error: WorktreeError) -> Why {
+    Why::Failed(error.to_string())
 }
 
 async fn why_keep_files(git: &Git, record: &Record) -> Result<Option<Why>, WorktreeError> {
@@ -255,8 +238,9 @@ async fn why_keep_files(git: &Git, record: &Record) -> Result<Option<Why>, Workt
         0 => {}
         files => return Ok(Some(Why::Uncommitted { files })),
     }
-    match git.branch().await?.as_ref() == Some(&record.branch) {
-        true => Ok(None),
-        false => Ok(Some(Why::Elsewhere { branch: record.branch.clone() })),
+    if git.branch().await?.as_ref() == Some(&record.branch) {
+        Ok(None)
+    } else {
+        Ok(Some(Why::Elsewhere { branch: record.branch.clone() }))
     }
 }

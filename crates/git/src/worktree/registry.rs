@@ -1,4 +1,4 @@
-//! Which worktrees the repository has, and whose they are.
+//! The registered worktrees of a repository, and their owners.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{ReadError, read_text, write_atomic};
@@ -10,7 +10,7 @@ use crate::limits::OWNER_BYTES_MAX;
 
 const OWNER: &str = "repertoire-owner.json";
 
-/// Whose a worktree is, as it lies in its git folder.
+/// The owner file of a worktree, in its git folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) version: u32,
@@ -55,56 +55,53 @@ impl Record {
         write_atomic(&path, text.as_bytes()).map_err(|source| WorktreeError::io(&path, source))
     }
 
-    /// Refuses a worker whose lease has gone to another one.
+    /// Returns an error if the lease has passed to another worker.
     pub(super) fn check(&self, owner: &Owner) -> Result<(), WorktreeError> {
         let same = self.token == owner.token && self.worker == owner.worker;
-        match same || self.token < owner.token {
-            true => Ok(()),
-            false => Err(WorktreeError::Fenced {
+        if same || self.token < owner.token {
+            Ok(())
+        } else {
+            Err(WorktreeError::Fenced {
                 run: self.run.clone(),
                 worker: self.worker.clone(),
                 theirs: self.token,
                 ours: owner.token,
-            }),
+            })
         }
     }
 }
 
-/// A worktree that git knows of.
+/// A worktree that is registered in git.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) git_dir: Utf8PathBuf,
     pub(super) dir: Utf8PathBuf,
     pub(super) record: Option<Record>,
-    /// Why there is no record, though there is a file for it.
+    /// The error if the owner file exists but cannot be read.
     bad: Option<WorktreeError>,
-    /// Why git leaves it alone, if it does.
+    /// The reason of git's lock, if it is locked.
     pub(super) locked: Option<String>,
 }
 
-/// A worktree of a run.
+/// The worktree of a run, for listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
-    /// The run.
     pub run: String,
-    /// Who works or worked on it.
+    /// The worker that holds or last held the lease.
     pub worker: String,
-    /// The token of their lease.
     pub token: u64,
-    /// Its folder.
     pub dir: Utf8PathBuf,
-    /// Whether the folder is there.
+    /// True if the folder exists.
     pub is_there: bool,
-    /// The branch of the run.
     pub branch: String,
-    /// The branch that the work builds on.
+    /// The branch that the work started from.
     pub base_branch: String,
-    /// The commit that the work builds on.
+    /// The commit that the work started from.
     pub base_oid: Oid,
 }
 
 impl Worktrees {
-    /// The worktrees of runs, in the order of their folders.
+    /// Lists the worktrees of runs, sorted by folder.
     pub async fn list(&self) -> Result<Vec<Listed>, WorktreeError> {
         let common = self.repo.common_dir().await?;
         let ours = self.ours(&common)?.into_iter().filter_map(|entry| {
@@ -123,7 +120,8 @@ impl Worktrees {
         Ok(ours.collect())
     }
 
-    /// The worktree of a run as it was left, to deliver what is in it; nobody takes it up by that.
+    /// The worktree of a run in its present state, in order to deliver it. Does not take over
+    /// ownership.
     pub async fn of_run(&self, run: &str) -> Result<Option<Worktree>, WorktreeError> {
         let common = self.repo.common_dir().await?;
         let Some(entry) = find(&common, run)? else { return Ok(None) };
@@ -143,7 +141,8 @@ impl Worktrees {
         }))
     }
 
-    /// The worktrees in our folder: those in another one are of an installation that knows other runs.
+    /// The worktrees beneath our root. Those elsewhere belong to an installation with a different
+    /// journal.
     pub(super) fn ours(&self, common: &Utf8Path) -> Result<Vec<Entry>, WorktreeError> {
         let root = self.root.canonicalize_utf8().unwrap_or_else(|_| self.root.clone());
         let all = entries(common)?.into_iter();
@@ -151,7 +150,8 @@ impl Worktrees {
     }
 }
 
-/// The worktree of a run, by its record, or by the reason of its lock if it was never finished.
+/// Finds the worktree of a run, by its record, or by its lock reason if its creation was
+/// interrupted.
 pub(super) fn find(common: &Utf8Path, run: &str) -> Result<Option<Entry>, WorktreeError> {
     let reason = lock_reason(run);
     let found = entries(common)?.into_iter().find(|entry| match &entry.record {
@@ -159,13 +159,14 @@ pub(super) fn find(common: &Utf8Path, run: &str) -> Result<Option<Entry>, Worktr
         None => entry.locked.as_ref() == Some(&reason),
     });
     match found {
-        // Whose it is matters too much to be guessed.
+        // Never guess the owner of a worktree.
         Some(Entry { bad: Some(bad), .. }) => Err(bad),
         found => Ok(found),
     }
 }
 
-/// All worktrees that git knows of, the main one excepted. One whose record cannot be read must not hold up the others.
+/// All registered worktrees except the main one. An unreadable record must not hide the others, so
+/// it is kept in the entry.
 fn entries(common: &Utf8Path) -> Result<Vec<Entry>, WorktreeError> {
     let folder = common.join("worktrees");
     let listed = match repertoire_text::fs::entries(&folder) {
@@ -184,11 +185,11 @@ fn entries(common: &Utf8Path) -> Result<Vec<Entry>, WorktreeError> {
 }
 
 fn entry(git_dir: Utf8PathBuf) -> Option<Entry> {
-    // What git has only half made, or half removed, has no such file.
+    // A worktree that git has only partly created or removed has no such file.
     let link = read_text(&git_dir.join("gitdir"), OWNER_BYTES_MAX).ok()?;
     let link = git_dir.join(link.trim_end_matches('\n'));
     let dir = link.parent()?;
-    // Since git can write relative paths here, they may climb.
+    // With `worktree.useRelativePaths`, git writes relative paths, which may contain `..`.
     let dir = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
     let locked = read_text(&git_dir.join("locked"), OWNER_BYTES_MAX).ok();
     let locked = locked.map(|reason| reason.trim_end_matches('\n').to_owned());
@@ -199,7 +200,7 @@ fn entry(git_dir: Utf8PathBuf) -> Option<Entry> {
     Some(Entry { git_dir, dir, record, bad, locked })
 }
 
-/// The checkouts of a repository, the main one first unless it is bare, each with its branch.
+/// The checkouts of a repository with their branches. The main one comes first, unless it is bare.
 pub(super) async fn checkouts(repo: &Git) -> Result<Vec<(Utf8PathBuf, Option<String>)>, GitError> {
     let bytes = repo.ok(&["worktree", "list", "--porcelain", "-z"]).await?;
     let text = String::from_utf8_lossy(&bytes);

@@ -1,4 +1,4 @@
-//! Taking up a worktree that is there, whatever state it was left in.
+//! Adopting an existing worktree, whatever state it was left in.
 
 use std::io;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use super::{How, Names, Wanted, Worktree, WorktreeError, Worktrees, lock, lock_w
 use crate::repo::{ChangeKind, Oid};
 use crate::limits::{NESTED_REPOSITORIES_MAX, OWNER_BYTES_MAX, WORKTREE_FREE_WAIT, WORKTREE_LOCK_POLL};
 
-/// Waits until no process of a former owner is left in a worktree. Those that carry its mark were killed, and need a moment.
+/// Waits until no process of a former owner runs in a worktree. The caller has killed the known
+/// ones, which may take a moment to exit.
 async fn wait_until_free(dir: &Utf8Path) -> Result<(), WorktreeError> {
     let mut waited = Duration::ZERO;
     loop {
@@ -35,7 +36,7 @@ async fn wait_until_free(dir: &Utf8Path) -> Result<(), WorktreeError> {
 }
 
 impl Worktrees {
-    /// Takes up the worktree of a run.
+    /// Adopts the worktree of a run and repairs it if needed.
     pub(super) async fn take_up(
         &self,
         entry: Entry,
@@ -69,9 +70,9 @@ impl Worktrees {
         Ok(worktree)
     }
 
-    /// Puts a worktree right that somebody has just worked in: its link, its locks, and what is checked out. What was there
-    /// at `since` stays part of the branch, whatever they did to it: if history was rewritten, the files are as they left
-    /// them, on top of what it was. Tells what was mended.
+    /// Repairs a worktree after an agent has worked in it: its link, its locks, and what is checked
+    /// out. The branch keeps its history up to `since`: if the agent rewrote it, the files stay as
+    /// they are, on top of the old history. Returns a sentence for each repair.
     pub async fn put_right(
         &self,
         worktree: &Worktree,
@@ -84,7 +85,8 @@ impl Worktrees {
         let names = Names::of_worktree(worktree);
         let (dir, git_dir, git) = (&worktree.dir, &worktree.git_dir, &worktree.git);
         if !dir.is_dir() {
-            // To go on here would commit that every file is gone; who takes the run up again has it made anew.
+            // Continuing would commit the deletion of every file. Resuming the run creates the
+            // worktree again.
             return Err(WorktreeError::Gone { dir: dir.clone() });
         }
         let mut notes: Vec<String> = link(dir, git_dir)?.into_iter().collect();
@@ -103,7 +105,8 @@ impl Worktrees {
         Ok(notes)
     }
 
-    /// The folder is gone: its registration goes as well, and the branch is checked out anew.
+    /// Creates a worktree again whose folder is missing: removes its registration and checks out
+    /// its branch.
     async fn make_again(
         &self,
         entry: Entry,
@@ -113,7 +116,8 @@ impl Worktrees {
     ) -> Result<Worktree, WorktreeError> {
         let dir = entry.dir.as_str();
         if let Some(record) = &entry.record {
-            // Once it is forgotten by git, the branch is all that remembers.
+            // The git folder and its record are removed below, so record the run for the branch
+            // first.
             let base = Base { branch: record.base_branch.clone(), oid: record.base_oid.clone() };
             self.mark(&record.branch, &record.run, &base).await?;
         }
@@ -123,7 +127,7 @@ impl Worktrees {
         let remove = ["worktree", "remove", "--force", "--force", dir];
         self.repo.ok_reaching(&remove, &[&self.root]).await?;
         if self.repo.branch_exists(&names.branch).await? {
-            // The lock reason may have been all that told whose the branch is.
+            // The lock reason, removed above, may have been the only record of the branch's run.
             let key = format!("branch.{}.repertoireRun", names.branch);
             set_setting(&self.repo, &key, wanted.run).await?;
         }
@@ -169,8 +173,9 @@ impl Worktrees {
         })
     }
 
-    /// Without an index every file would look deleted. If nobody was given the worktree yet, its checkout was cut short
-    /// and is done again; otherwise the files are somebody's work, and only the index is made anew.
+    /// Recreates a missing index, without which every file would look deleted. Without a record,
+    /// the worktree was never handed out and its checkout was interrupted, so the files are reset
+    /// as well. Otherwise the files may contain work and stay.
     async fn mend_index(
         &self,
         entry: &Entry,
@@ -187,16 +192,15 @@ impl Worktrees {
     }
 }
 
-/// A repository that somebody made within the worktree would be committed as a name without its files. Its git folder is moved
-/// out of the worktree, so that they are part of the work. A submodule is in the index, and left alone.
+/// Moves the git folders of nested repositories out of the worktree. Git would commit such a
+/// repository as a link without its files. Submodules are in the index and stay.
 async fn open_up(worktree: &Worktree, notes: &mut Vec<String>) -> Result<(), WorktreeError> {
     for _ in 0..NESTED_REPOSITORIES_MAX {
         let changes = worktree.git.status().await?.into_iter();
-        let is_repository = |path: &Utf8PathBuf| path.join(".git").symlink_metadata().is_ok();
         let inner = changes
             .filter(|change| change.kind == ChangeKind::Untracked && change.path.ends_with('/'))
             .map(|change| worktree.dir.join(change.path))
-            .find(is_repository);
+            .find(|path| path.join(".git").symlink_metadata().is_ok());
         let Some(inner) = inner else { break };
         let (git, aside) = (inner.join(".git"), free_name(&worktree.dir)?);
         std::fs::rename(&git, &aside).map_err(|source| WorktreeError::io(&git, source))?;
@@ -205,27 +209,31 @@ async fn open_up(worktree: &Worktree, notes: &mut Vec<String>) -> Result<(), Wor
     Ok(())
 }
 
-/// Whether git had made all that it needs in a worktree's git folder.
+/// Returns true if git had finished creating a worktree's git folder.
 fn is_whole(git_dir: &Utf8Path) -> bool {
     let has = |name: &str| std::fs::metadata(git_dir.join(name)).is_ok_and(|file| file.len() > 0);
     has("HEAD") && has("commondir")
 }
 
-/// Removes what is left of a worktree that git had only begun to make: nobody was given it, and nothing is in it but a
-/// link. If there is more, it stays where it is.
+/// Removes the remains of a worktree whose creation was interrupted. Its folder contains nothing
+/// but the link to the git folder; any other files stay where they are.
 fn forget(entry: &Entry) -> Result<(), WorktreeError> {
-    let gone = |path: &Utf8Path, done: std::io::Result<()>| match done {
+    let link = entry.dir.join(".git");
+    ignore_not_found(&link, std::fs::remove_file(&link))?;
+    ignore_not_found(&entry.git_dir, std::fs::remove_dir_all(&entry.git_dir))
+}
+
+fn ignore_not_found(path: &Utf8Path, done: std::io::Result<()>) -> Result<(), WorktreeError> {
+    match done {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(WorktreeError::io(path, error))
         }
         _ => Ok(()),
-    };
-    let link = entry.dir.join(".git");
-    gone(&link, std::fs::remove_file(&link))?;
-    gone(&entry.git_dir, std::fs::remove_dir_all(&entry.git_dir))
+    }
 }
 
-/// The file `.git` in a worktree leads to its git folder. Whatever else is in its place is moved out of the worktree.
+/// Makes the `.git` file of a worktree point to its git folder. Anything else in its place is moved
+/// out of the worktree. Returns a note if a repair was needed.
 fn link(dir: &Utf8Path, git_dir: &Utf8Path) -> Result<Option<String>, WorktreeError> {
     let path = dir.join(".git");
     let io = |source| WorktreeError::io(&path, source);

@@ -1,11 +1,11 @@
-//! Work that would be lost otherwise, on a branch of its own.
+//! Rescue branches for work that would otherwise be lost.
 
 use super::WorktreeError;
 use crate::repo::{Git, Oid, TreeId};
 use crate::limits::ASIDE_NAMES_MAX;
 
-/// Commits what is on disk on a rescue branch, without touching the files, the index or what is checked out. Tells where
-/// it is.
+/// Commits the current files to a rescue branch, without touching files, index or `HEAD`. Returns a
+/// note with the branch's name.
 pub(super) async fn rescue(git: &Git, prefix: &str) -> Result<String, WorktreeError> {
     let head = git.head().await?;
     let tree = git.tree_of_work().await?;
@@ -22,7 +22,7 @@ async fn branch(
     for n in 1..=ASIDE_NAMES_MAX {
         let branch = format!("{prefix}-{n}");
         match git.branch_tip(&branch).await? {
-            // The same was rescued before, by somebody who got no further.
+            // A worker that crashed later has already rescued the same state.
             Some(tip)
                 if git.tree_of(&tip).await? == *tree && git.is_ancestor(head, &tip).await? =>
             {
@@ -30,9 +30,10 @@ async fn branch(
             }
             Some(_) => {}
             None => {
-                let oid = match git.tree_of(head).await? == *tree {
-                    true => head.clone(),
-                    false => git.commit_tree(tree, &[head], MESSAGE).await?,
+                let oid = if git.tree_of(head).await? == *tree {
+                    head.clone()
+                } else {
+                    git.commit_tree(tree, &[head], MESSAGE).await?
                 };
                 git.set_branch(&branch, &oid, None, "repertoire: rescue").await?;
                 return Ok(branch);

@@ -1,4 +1,4 @@
-//! Locks that a process left which is gone.
+//! Stale lock files of git processes that have died.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use super::WorktreeError;
 use crate::repo::{Git, GitError};
 use crate::limits::{AT_WORK_POLL, AT_WORK_WAIT};
 
-/// Removes git's locks of a worktree and of its branch, unless a process is still at work. Tells what was removed.
+/// Removes git's lock files of a worktree and its branch, unless a process may still hold them.
+/// Returns a note for each removed file.
 pub(super) async fn remove_locks(
     dir: &Utf8Path,
     git_dir: &Utf8Path,
@@ -27,7 +28,8 @@ pub(super) async fn remove_locks(
     Ok(notes)
 }
 
-/// Removes a lock, unless a process is still at work; one that was killed just now is given the time to vanish.
+/// Removes a lock file, unless a process may still hold it. Waits briefly, since that process may
+/// just have been killed.
 async fn remove_lock(dir: &Utf8Path, lock: &Utf8Path) -> Result<Option<String>, WorktreeError> {
     let mut waited = Duration::ZERO;
     while let Some(process) = at_work(dir, lock) {
@@ -44,7 +46,7 @@ async fn remove_lock(dir: &Utf8Path, lock: &Utf8Path) -> Result<Option<String>, 
     }
 }
 
-/// Sets a value of the repository's configuration, though a process that is gone has locked it.
+/// Sets a value of the repository's configuration, and removes a stale lock on it if needed.
 pub(super) async fn set_setting(repo: &Git, key: &str, value: &str) -> Result<(), WorktreeError> {
     match repo.set_setting(key, value).await {
         Err(GitError::Locked { .. }) => {
@@ -56,8 +58,9 @@ pub(super) async fn set_setting(repo: &Git, key: &str, value: &str) -> Result<()
     }
 }
 
-/// A process that may hold a lock: one that has it open, or a git in the worktree, which closes its lock early. git does
-/// not write down whose a lock is.
+/// The id of a process that may hold a lock: one that has the file open, or a git process in the
+/// worktree, since git closes a lock file before it releases the lock. The file itself does not
+/// name its owner.
 #[cfg(target_os = "linux")]
 fn at_work(dir: &Utf8Path, lock: &Utf8Path) -> Option<u32> {
     let processes = std::fs::read_dir("/proc").ok()?.flatten();
@@ -81,7 +84,7 @@ fn has_open(process: &Utf8Path, lock: &Utf8Path) -> bool {
     files.flatten().any(|file| std::fs::read_link(file.path()).is_ok_and(|open| open == *lock))
 }
 
-/// Elsewhere only the age of a lock tells: no git takes that long over one.
+/// Other systems: only the age of the lock is known. No git call of the engine runs that long.
 #[cfg(not(target_os = "linux"))]
 fn at_work(_dir: &Utf8Path, lock: &Utf8Path) -> Option<u32> {
     let modified = std::fs::metadata(lock).and_then(|metadata| metadata.modified()).ok()?;

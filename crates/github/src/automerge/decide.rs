@@ -1,4 +1,4 @@
-//! The eleven conditions, in their order. The first that does not hold ends it.
+//! The eleven conditions of auto-merge, in order. The first one that does not hold decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::{
     ReviewFacts, Verdict, Verification, Witness, short,
 };
 
-/// Decides. The conditions that were looked at come with it.
+/// Decides about a pull request. Also returns the conditions that were checked.
 pub fn decide(facts: &Facts, settings: &AutoMerge) -> (Decision, Vec<Condition>) {
     let mut seen = Vec::new();
     for (at, check) in CONDITIONS.iter().enumerate() {
@@ -34,8 +34,8 @@ pub fn decide(facts: &Facts, settings: &AutoMerge) -> (Decision, Vec<Condition>)
     }
 }
 
-/// Whether waiting for what is pending can come to anything: not if people have to do something as well, since their doing it
-/// is an event that starts everything again.
+/// Returns true if it makes sense to wait for pending facts. It does not if people have to act as
+/// well, since their action causes an event that starts everything again.
 pub(super) fn is_worth_waiting(facts: &Facts, settings: &AutoMerge) -> bool {
     let of_people: [Rule; 3] = [approvals, content, stop_signs];
     of_people.iter().all(|rule| match rule(facts, settings) {
@@ -62,7 +62,7 @@ const CONDITIONS: [Rule; 11] = [
 
 const ASK_AGAIN: &str = "find out why it cannot be asked, and start the run again";
 
-/// A no.
+/// A condition that does not hold.
 struct No {
     reason: String,
     next: &'static str,
@@ -86,7 +86,7 @@ fn later(reason: impl Into<String>, next: &'static str) -> Result<(), No> {
 }
 
 impl<T> Fact<T> {
-    /// What is known; unknown is a no.
+    /// Returns the value; an unknown fact is a refusal.
     fn known(&self, what: &str) -> Result<&T, No> {
         match self {
             Fact::Known(value) => Ok(value),
@@ -106,7 +106,7 @@ fn base(facts: &Facts) -> Result<&BaseFacts, No> {
     facts.base.known("the base branch")
 }
 
-/// 1: switched on, and asked for.
+/// Condition 1: auto-merge is enabled, and the merge was requested.
 fn switched_on(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     if !settings.enabled {
         return no(
@@ -126,7 +126,7 @@ fn switched_on(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     }
 }
 
-/// 2: one of ours, open and ready.
+/// Condition 2: the pull request is the bot's own, open and ready.
 fn identity(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
     let pull = pull(facts)?;
     let person = "a person merges it, or closes it";
@@ -150,13 +150,14 @@ fn identity(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
     {
         return no(format!("its branch `{}` is not one of ours", pull.head), person);
     }
-    match facts.request.made_by_us.known("the run that opened it")? {
-        true => Ok(()),
-        false => no("no run of ours is known to have opened it", person),
+    if *facts.request.made_by_us.known("the run that opened it")? {
+        Ok(())
+    } else {
+        no("no run of ours is known to have opened it", person)
     }
 }
 
-/// 3: into a branch that may be merged into.
+/// Condition 3: the base branch may be merged into.
 fn target(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     let (pull, base) = (pull(facts)?, base(facts)?);
     let name = &pull.base;
@@ -176,15 +177,14 @@ fn target(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
             "release" | "releases" | "stable" | "production" | "prod"
         )
     });
-    match release {
-        true => {
-            no(format!("`{name}` looks like a release, and is not named in `base_branches`"), next)
-        }
-        false => Ok(()),
+    if release {
+        let reason = format!("`{name}` looks like a release, and is not named in `base_branches`");
+        return no(reason, next);
     }
+    Ok(())
 }
 
-/// 4: about one commit.
+/// Condition 4: the head is still the commit that was decided on.
 fn head_pinned(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
     let head = &pull(facts)?.head_sha;
     if crate::client::name::sha(head).is_err() {
@@ -199,7 +199,8 @@ fn head_pinned(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
     }
 }
 
-/// 5: the declared checks passed, all of them, on that commit; or the service is asked instead, and nobody but us wrote there.
+/// Condition 5: all declared checks passed on the head. Without a journal, GitHub's checks replace
+/// them, if only the bot moved the branch.
 fn verified(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
     let head = &pull(facts)?.head_sha;
     match &facts.request.witness {
@@ -224,15 +225,14 @@ fn declared_checks(found: &Verification, head: &str) -> Result<(), No> {
         return no("only some of the declared checks were run", next);
     }
     let (checked, now) = (short(&found.commit), short(head));
-    match found.commit == head {
-        true => Ok(()),
-        false => {
-            no(format!("the declared checks were run on {checked}, and the head is {now}"), next)
-        }
+    if found.commit == head {
+        return Ok(());
     }
+    no(format!("the declared checks were run on {checked}, and the head is {now}"), next)
 }
 
-/// Whoever pushes to our branch is an author, and their own approval would be the only one.
+/// Refuses a branch that others have pushed to. They are authors, and their own approval could be
+/// the only one.
 fn only_ours(facts: &Facts) -> Result<(), No> {
     let movers = facts.movers.known("who moved its branch")?;
     let other = movers.iter().find(|login| !login.eq_ignore_ascii_case(&facts.request.own_login));
@@ -244,7 +244,7 @@ fn only_ours(facts: &Facts) -> Result<(), No> {
     }
 }
 
-/// What a check says about its name.
+/// The combined state of the checks with one name.
 enum Standing {
     Success,
     Pending,
@@ -252,7 +252,7 @@ enum Standing {
     Other(String),
 }
 
-/// The checks of a name, from the app that they have to come from.
+/// Returns the checks with a name, from the app they must come from.
 fn named_so<'a>(
     name: &'a str,
     checks: &'a [Check],
@@ -267,7 +267,7 @@ fn named_so<'a>(
 fn standing(name: &str, checks: &[Check], settings: &AutoMerge) -> Standing {
     let skippable = settings.skippable_checks.iter().any(|listed| listed == name);
     let mut standing = Standing::Missing;
-    // One name may stand for several runs; none of them may be anything but a success.
+    // Several check runs may have the same name; all of them must succeed.
     for check in named_so(name, checks, settings) {
         match check.conclusion.as_deref() {
             None => standing = Standing::Pending,
@@ -286,7 +286,7 @@ fn standing(name: &str, checks: &[Check], settings: &AutoMerge) -> Standing {
     standing
 }
 
-/// 6: each required check, by name.
+/// Condition 6: every required check succeeded.
 fn required_checks(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     let (pull, base) = (pull(facts)?, base(facts)?);
     if settings.required_checks.is_empty() {
@@ -344,14 +344,14 @@ fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a check ended badly, and is not exempted.
+/// Returns true if a check failed and is not optional.
 pub(super) fn is_red(check: &Check, settings: &AutoMerge) -> bool {
     let conclusion = check.conclusion.as_deref().unwrap_or_default();
     let bad = ["failure", "error", "timed_out", "cancelled", "action_required", "startup_failure"];
     bad.contains(&conclusion) && !settings.optional_checks.contains(&check.name)
 }
 
-/// 7: nothing else is red.
+/// Condition 7: no other check failed.
 fn no_red_elsewhere(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     let checks = facts.checks.known("what the checks say")?;
     match checks.iter().find(|check| is_red(check, settings)) {
@@ -364,27 +364,25 @@ fn no_red_elsewhere(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     }
 }
 
-/// What was skipped vouches for nothing.
+/// Requires that at least one check really ran: skipped checks prove nothing.
 fn some_ran(checks: &[Check], settings: &AutoMerge, head: &str) -> Result<(), No> {
     let succeeded = |check: &Check| check.conclusion.as_deref() == Some("success");
     let ran = |name: &String| named_so(name, checks, settings).any(succeeded);
-    match settings.required_checks.iter().any(ran) {
-        true => Ok(()),
-        false => no(
-            format!(
-                "every required check was skipped on {head}, and no other run of checks is known"
-            ),
-            "somebody has one of them run",
-        ),
+    if settings.required_checks.iter().any(ran) {
+        return Ok(());
     }
+    no(
+        format!("every required check was skipped on {head}, and no other run of checks is known"),
+        "somebody has one of them run",
+    )
 }
 
-/// 8: enough people said yes, and nobody says no.
+/// Condition 8: there are enough approvals, and no changes are requested.
 fn approvals(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     let (pull, base) = (pull(facts)?, base(facts)?);
     let reviews = facts.reviews.known("what the reviews say")?;
     let mut latest: BTreeMap<String, &ReviewFacts> = BTreeMap::new();
-    // A mere comment does not take an earlier decision back.
+    // A mere comment does not revoke an earlier decision.
     for review in reviews.iter().filter(|review| DECISIONS.contains(&review.state.as_str())) {
         latest.insert(review.login.to_lowercase(), review);
     }
@@ -410,8 +408,8 @@ fn approvals(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     Ok(())
 }
 
-/// How many of these approve the head and may: an approval of an older commit says nothing of what came after it, and one by
-/// whoever asked for the work is the author's own.
+/// Counts the valid approvals of the head. An approval of an older commit does not cover later
+/// changes, and one by an account that asked for the work counts as the author's own.
 fn counted<'a>(
     latest: impl Iterator<Item = &'a ReviewFacts>,
     pull: &PullFacts,
@@ -432,7 +430,7 @@ fn counted<'a>(
 
 const DECISIONS: [&str; 3] = ["APPROVED", "CHANGES_REQUESTED", "DISMISSED"];
 
-/// 9: the service would do it.
+/// Condition 9: GitHub considers it mergeable.
 fn mergeable(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
     let pull = pull(facts)?;
     let state = pull.mergeable_state.as_deref().unwrap_or("unknown");
@@ -460,7 +458,7 @@ fn mergeable(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
     }
 }
 
-/// 10: what it changes is not for people to decide.
+/// Condition 10: the change needs no decision by a person.
 fn content(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     let pull = pull(facts)?;
     let paths = facts.paths.known("what it changes")?;
@@ -482,7 +480,7 @@ fn content(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     Ok(())
 }
 
-/// 11: nobody holds up a hand.
+/// Condition 11: nothing stops the merge: no label, no freeze, no open question.
 fn stop_signs(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     let pull = pull(facts)?;
     let stops =
@@ -496,10 +494,10 @@ fn stop_signs(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
             "the repository's owner ends the freeze",
         );
     }
-    match facts.request.open_question.known("whether a question is open")? {
-        true => later("a question to a person is open", "somebody answers it"),
-        false => Ok(()),
+    if *facts.request.open_question.known("whether a question is open")? {
+        return later("a question to a person is open", "somebody answers it");
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn review(login: &str, state: &str) -> ReviewFacts {
     }
 }
 
-/// Facts with which it is merged.
+/// Facts for which the pull request is merged.
 fn facts() -> Facts {
     Facts {
         request: Request {
@@ -96,7 +96,7 @@ fn merges(change: impl FnOnce(&mut Facts, &mut AutoMerge)) {
     assert!(conditions.iter().all(|condition| condition.ok));
 }
 
-/// The condition that refuses, a part of the reason, and whether that may pass.
+/// Asserts the condition that refuses, a part of the reason, and the prospect.
 #[track_caller]
 fn refuses(n: u8, part: &str, prospect: Prospect, change: impl FnOnce(&mut Facts, &mut AutoMerge)) {
     let (mut facts, mut settings) = (facts(), settings());
@@ -198,7 +198,7 @@ fn the_declared_checks_passed_in_full_on_that_commit() {
     });
 }
 
-/// The run was another process's.
+/// Sets up a run of another process, with GitHub as the only evidence.
 fn of_service(facts: &mut Facts, movers: &[&str]) {
     facts.request.witness = Witness::Service;
     facts.movers = Fact::Known(movers.iter().map(|login| (*login).to_owned()).collect());
@@ -432,7 +432,7 @@ fn stop_signs_stop() {
 }
 
 proptest::proptest! {
-    /// Whatever one thing is unknown, it is not merged.
+    /// If any single fact is unknown, the pull request is not merged.
     #[test]
     fn unknown_is_no(which in 0..11usize) {
         let mut facts = facts();

@@ -1,4 +1,4 @@
-//! The facts, as the service tells them. What cannot be asked is unknown.
+//! Gathers the facts for auto-merge from GitHub. A failed lookup is an unknown fact.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::client::{Client, ClientError, Listed};
 
 use super::{BaseFacts, Check, Fact, Facts, PullFacts, Request, ReviewFacts, Witness};
 
-/// Asks for everything that a decision rests on. `pinned` is the commit that an earlier decision was about.
+/// Fetches all facts that a decision is based on. `pinned` is the commit of an earlier decision.
 pub async fn gather(client: &Client, request: &Request, pinned: Option<&str>) -> Facts {
     let mut facts = Facts { pinned: pinned.map(str::to_owned), ..Facts::unasked(request) };
     let halted = super::watch::halted(client, &request.own_login).await;
@@ -41,14 +41,13 @@ fn known<T>(asked: Result<T, String>) -> Fact<T> {
 
 fn pull_facts(client: &Client, pull: PullRequest) -> PullFacts {
     let ours = client.full_name();
-    let same = |repo: &crate::client::types::RepositoryName| {
-        repo.full_name.eq_ignore_ascii_case(&ours)
-    };
+    let is_ours =
+        pull.head.repo.as_ref().is_some_and(|it| it.full_name.eq_ignore_ascii_case(&ours));
     PullFacts {
         open: pull.state == "open",
         merged: pull.merged,
         draft: pull.draft,
-        same_repository: pull.head.repo.as_ref().is_some_and(same),
+        same_repository: is_ours,
         author: pull.user.map(|user| user.login).unwrap_or_default(),
         head: pull.head.name,
         head_sha: pull.head.sha,
@@ -60,12 +59,13 @@ fn pull_facts(client: &Client, pull: PullRequest) -> PullFacts {
     }
 }
 
-/// A list that is not all of it decides nothing.
+/// Returns the items of a complete list. No decision is based on an incomplete one.
 fn whole<T>(listed: Result<Listed<T>, ClientError>, what: &str) -> Result<Vec<T>, String> {
     let listed = listed.map_err(|error| error.to_string())?;
-    match listed.whole {
-        true => Ok(listed.items),
-        false => Err(format!("there are more {what} than are read")),
+    if listed.whole {
+        Ok(listed.items)
+    } else {
+        Err(format!("there are more {what} than are read"))
     }
 }
 
@@ -73,19 +73,22 @@ async fn base(client: &Client, name: &str) -> Result<BaseFacts, String> {
     let info = client.repository_info().await.map_err(|error| error.to_string())?;
     let branch = client.branch(name).await.map_err(|error| error.to_string())?;
     let rules = whole(client.rules(name).await, "rules")?;
-    let protection = match branch.protected {
-        // Most tokens may not read it in full. Then the strictest is taken to hold.
-        true => match client.protection(name).await {
+    let protection = if branch.protected {
+        // Most tokens may not read the protection. Then conversations are assumed to need a resolution; GitHub itself
+        // enforces the other rules.
+        match client.protection(name).await {
             Ok(protection) => Some(protection),
             Err(ClientError::Forbidden { .. }) => None,
             Err(error) => return Err(error.to_string()),
-        },
-        false => Some(None),
+        }
+    } else {
+        Some(None)
     };
     Ok(base_facts(info.default_branch == name, &branch, &rules, protection.as_ref()))
 }
 
-/// `protection` is absent if it could not be read, and empty if there is none.
+/// Combines the facts about the base branch. `protection` is `None` if it could not be read, and
+/// `Some(None)` if there is none.
 fn base_facts(
     is_default: bool,
     branch: &Branch,
@@ -135,7 +138,7 @@ pub(super) async fn checks(client: &Client, sha: &str) -> Result<Vec<Check>, Str
         out.push(Check {
             name: run.name,
             app: run.app.and_then(|app| app.slug),
-            // One that is completed without a conclusion says nothing good.
+            // A completed run without a conclusion must not count as a success or as pending.
             conclusion: done.then(|| run.conclusion.unwrap_or_else(|| "none".to_owned())),
         });
     }
@@ -152,7 +155,7 @@ async fn reviews(client: &Client, number: u64) -> Result<Vec<ReviewFacts>, Strin
     let mut out = Vec::new();
     for review in reviews {
         let Review { user: Some(user), state, commit_id, .. } = review else { continue };
-        // Only for those whose word could count.
+        // Look up only accounts whose review could count.
         if state == "APPROVED" && !rights.contains_key(&user.login) {
             let right = match client.permission(&user.login).await {
                 Ok(permission) => Fact::Known(permission.can_write()),
@@ -173,14 +176,14 @@ async fn reviews(client: &Client, number: u64) -> Result<Vec<ReviewFacts>, Strin
     Ok(out)
 }
 
-/// Who moved a branch. An account that is gone is somebody else.
+/// Returns the accounts that moved a branch. A deleted account counts as another one.
 async fn movers(client: &Client, branch: &str) -> Result<Vec<String>, String> {
     let moves = whole(client.moves_of(branch).await, "moves of the branch")?;
     let login = |actor: Option<User>| actor.map_or_else(|| GHOST.to_owned(), |user| user.login);
     Ok(moves.into_iter().map(|moved| login(moved.actor)).collect())
 }
 
-/// The account that the service names for those that are gone.
+/// GitHub's name for deleted accounts.
 const GHOST: &str = "ghost";
 
 async fn paths(client: &Client, number: u64) -> Result<Vec<String>, String> {

@@ -1,4 +1,4 @@
-//! From a decision to a merge: waiting, the call, the proof, and what is done afterwards.
+//! Performs a merge: waits, calls the API, confirms the result, and cleans up.
 
 use std::time::Duration;
 
@@ -12,16 +12,15 @@ use super::{
 };
 use crate::limits::{MERGE_POLL, MERGE_RESTARTS_MAX};
 
-/// Time, passed in so that tests do not wait.
+/// A clock that can wait, passed in so that tests need not wait.
 pub trait Pace: Send + Sync {
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     fn now_ms(&self) -> u64;
 
-    /// Waits.
     fn sleep(&self, time: Duration) -> BoxFuture<'_, ()>;
 }
 
-/// The time of this machine.
+/// The clock of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WallClock;
 
@@ -35,7 +34,7 @@ impl Pace for WallClock {
     }
 }
 
-/// Merges a pull request, if every condition holds; else says which does not.
+/// Merges a pull request if every condition holds; otherwise reports the first one that does not.
 pub async fn run(
     client: &Client,
     request: &Request,
@@ -55,7 +54,7 @@ pub async fn run(
         steps: Vec::new(),
         remarks: Vec::new(),
     };
-    // Nothing is asked of the service if it is off.
+    // Make no calls if auto-merge is off.
     if !settings.enabled {
         let facts = super::Facts::unasked(request);
         let (decision, conditions) = decide(&facts, settings);
@@ -96,7 +95,7 @@ impl Report {
     }
 }
 
-/// The commit that all conditions hold for, found twice in a row; waits for what is pending.
+/// Returns the commit for which all conditions held twice in a row. Waits for pending facts.
 async fn agreed(
     client: &Client,
     request: &Request,
@@ -114,7 +113,7 @@ async fn agreed(
         }
         let (decision, conditions) = decide(&facts, settings);
         match decision {
-            // Once to decide, once more right before the call.
+            // The first time decides; the second one, right before the call, confirms.
             Decision::Merge { head } if pinned.as_ref() == Some(&head) => {
                 (report.condition, report.reason, report.next) = (None, None, None);
                 report.decision = Outcome::Refused;
@@ -125,7 +124,7 @@ async fn agreed(
             Decision::Refuse(refusal)
                 if refusal.condition == 4 && restarts < MERGE_RESTARTS_MAX =>
             {
-                // The head moved: everything is asked again about the new one.
+                // The head moved: check everything again for the new one.
                 restarts += 1;
                 pinned = None;
             }
@@ -172,19 +171,15 @@ async fn merge(
         None => allowed(client).await,
     };
     report.method = method;
-    let refused = |report: &mut Report, reason: String| {
-        report.reason = Some(reason);
-        report.next = Some("a person looks at what the service says".to_owned());
-    };
     if let Err(error) = client.merge_pull(request.number, head, method).await {
-        // Whatever was said, only reading tells.
+        // The merge may have been done despite the error: only reading it back is reliable.
         return match merged_as(client, request.number, head).await {
             Ok(Some(sha)) => confirm(report, sha),
-            Ok(None) => refused(report, error.to_string()),
-            Err(_) if is_answer(&error) => refused(report, error.to_string()),
+            Ok(None) => note_refusal(report, error.to_string()),
+            Err(_) if is_answer(&error) => note_refusal(report, error.to_string()),
             Err(_) => {
                 report.decision = Outcome::Unconfirmed;
-                refused(report, error.to_string());
+                note_refusal(report, error.to_string());
             }
         };
     }
@@ -192,16 +187,21 @@ async fn merge(
         Ok(Some(sha)) => confirm(report, sha),
         Ok(None) => {
             report.decision = Outcome::Unconfirmed;
-            refused(report, "the service took the merge, and does not show it".to_owned());
+            note_refusal(report, "the service took the merge, and does not show it".to_owned());
         }
         Err(error) => {
             report.decision = Outcome::Unconfirmed;
-            refused(report, format!("the merge could not be read back: {error}"));
+            note_refusal(report, format!("the merge could not be read back: {error}"));
         }
     }
 }
 
-/// Whether the service itself said no.
+fn note_refusal(report: &mut Report, reason: String) {
+    report.reason = Some(reason);
+    report.next = Some("a person looks at what the service says".to_owned());
+}
+
+/// Returns true if GitHub itself rejected the call.
 fn is_answer(error: &ClientError) -> bool {
     matches!(
         error,
@@ -218,7 +218,7 @@ fn confirm(report: &mut Report, sha: String) {
     report.merged_as = Some(sha);
 }
 
-/// The commit that a pull request was merged as, if it was with this head.
+/// Returns the merge commit of a pull request, if it was merged with this head.
 async fn merged_as(
     client: &Client,
     number: u64,
@@ -229,7 +229,7 @@ async fn merged_as(
     Ok(pull.merge_commit_sha.filter(|_| merged))
 }
 
-/// The first method that the repository allows, if it says.
+/// Returns the first merge method that the repository allows, if the token may read that.
 async fn allowed(client: &Client) -> Option<MergeMethod> {
     let info = client.repository_info().await.ok()?;
     let all = [
@@ -264,7 +264,7 @@ async fn watch(
     report.step("watch", done);
 }
 
-/// Deletes the head branch, if it is ours, not protected, and nobody else's pull request needs it.
+/// Deletes the head branch, if it is the bot's, not protected, and no other pull request needs it.
 async fn delete_branch(client: &Client, request: &Request) -> Result<String, String> {
     let words = |error: ClientError| error.to_string();
     let pull = client.pull(request.number).await.map_err(words)?;
@@ -299,7 +299,7 @@ async fn close_issue(
     let text =
         format!("{}\nDone by pull request {}, merged as {sha}.", marker.text(), request.number);
     let words = |error: ClientError| error.to_string();
-    // A pull request has a number like an issue, and is somebody's.
+    // Issues and pull requests share their numbers. A pull request must not be closed.
     if client.issue(issue).await.map_err(words)?.is_pull() {
         return Err(format!("{issue} is a pull request, and is not closed"));
     }

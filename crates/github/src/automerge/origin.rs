@@ -1,8 +1,9 @@
-//! Where a pull request of ours comes from: a hidden line at the very beginning of its text, for the process that looks at it
-//! later.
+//! The origin of a pull request of the bot: a hidden line at the very beginning of its text, for
+//! processes that look at it later.
 //!
-//! Whoever may write to the repository can edit that text, so it proves nothing and never lets more happen: it names the run
-//! to look up, the issue to close, and people whose approval does *not* count. Without it nothing is merged.
+//! Any account with write access can edit that text, so it proves nothing and never grants
+//! anything: it names the run to look up, the issue to close, and the accounts whose approval does
+//! *not* count. Without it nothing is merged.
 
 use repertoire_journal::RunId;
 use serde::{Deserialize, Serialize};
@@ -12,28 +13,27 @@ use crate::limits::ORIGIN_BYTES_MAX;
 const BEGINS: &str = "<!-- repertoire:made ";
 const ENDS: &str = " -->";
 
-/// Where a pull request comes from.
+/// The origin of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The run that made it.
+    /// The run that created it.
     pub run: RunId,
-    /// The issue that it is for.
     #[serde(default)]
     pub issue: Option<u64>,
-    /// Who asked for it; nothing if that could not be found out.
+    /// The accounts that asked for it; `None` if they are not known.
     #[serde(default)]
     pub asked_by: Option<Vec<String>>,
 }
 
 impl Origin {
-    /// As it stands in the text of a pull request.
+    /// Returns the line for the text of a pull request.
     pub fn line(&self) -> String {
         let json = serde_json::to_string(self).unwrap_or_default();
-        // Nothing in it can end the comment.
+        // Escape `>`, so that nothing in the JSON can end the comment.
         format!("{BEGINS}{}{ENDS}", json.replace('>', "\\u003e"))
     }
 
-    /// What the text of a pull request begins with. Further down it would be somebody's quotation.
+    /// Parses the first line of the text of a pull request. Further down it could be a quotation.
     pub fn read(body: &str) -> Option<Origin> {
         let line = body.lines().next().filter(|line| line.len() <= ORIGIN_BYTES_MAX)?;
         let json = line.trim_end().strip_prefix(BEGINS)?.strip_suffix(ENDS)?;

@@ -1,5 +1,5 @@
-//! Paths that a person has to decide about, besides those that no agent changes: licences, where dependencies come from,
-//! and what lets programs in.
+//! Sensitive paths, whose changes a person has to decide about, in addition to the protected ones:
+//! licences, sources of dependencies, and credentials.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ const SENSITIVE: &[&str] = &[
     "**/licence*",
     "**/copying*",
     "**/notice*",
-    // Where dependencies come from.
+    // Sources of dependencies.
     "**/.npmrc",
     "**/.yarnrc",
     "**/.yarnrc.yml",
@@ -30,7 +30,7 @@ const SENSITIVE: &[&str] = &[
     "**/.m2/**",
     "**/init.gradle",
     "**/deny.toml",
-    // What lets programs in.
+    // Credentials.
     "**/.env",
     "**/.env.*",
     "**/.netrc",
@@ -48,7 +48,7 @@ const SENSITIVE: &[&str] = &[
 
 static MATCHER: LazyLock<GlobSet> = LazyLock::new(|| set_of(SENSITIVE));
 
-/// Whether a person has to decide about a change to this path.
+/// Returns true if a person has to decide about a change of this path.
 pub(super) fn is_sensitive(path: &str) -> bool {
     is_protected(path) || matches(&MATCHER, path)
 }

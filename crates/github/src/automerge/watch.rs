@@ -1,7 +1,8 @@
-//! After a merge: the first checks of the new commit, and what happens if they are red.
+//! Watches the first checks after a merge.
 //!
-//! Nothing is reverted. One issue says what failed, and as long as it is open nothing else is merged: it is the switch, and
-//! closing it is a person's answer. Only an issue that our own account opened counts.
+//! Nothing is reverted. If a check fails, one issue reports it, and nothing else is merged while it
+//! is open: closing it is the decision of a person. Only an issue opened by the bot's own account
+//! counts.
 
 use std::time::Duration;
 
@@ -14,17 +15,17 @@ use super::gather::checks;
 use super::{AutoMerge, Check, Pace, Request, short};
 use crate::limits::{MERGE_POLL, MERGE_WATCH_APPEAR};
 
-/// The label of the issue that keeps everything from being merged.
+/// The label of the issue that halts merging.
 pub const HALT_LABEL: &str = "agent:merge-halted";
 
-/// The open issue that keeps everything from being merged, if there is one.
+/// Returns the open issue that halts merging, if there is one.
 pub(super) async fn halted(client: &Client, own_login: &str) -> Result<Option<u64>, ClientError> {
     let found = client.issues_labelled(HALT_LABEL).await?;
     let ours = |issue: &&Issue| issue.user.as_ref().is_some_and(|user| user.is(own_login));
     Ok(found.items.iter().find(ours).map(|issue| issue.number))
 }
 
-/// Waits for the checks of the commit that was merged, and halts merging if one is red.
+/// Waits for the checks of the merge commit, and halts merging if one fails.
 pub(super) async fn watch(
     client: &Client,
     request: &Request,
@@ -61,7 +62,7 @@ pub(super) async fn watch(
     }
 }
 
-/// Opens the issue, or writes the one that is open anew.
+/// Opens the issue that halts merging, or updates the open one.
 async fn halt(
     client: &Client,
     request: &Request,

@@ -1,4 +1,4 @@
-//! Protected links of the base: where they lead, the pull request may have been.
+//! Resolves protected symbolic links of the base, whose targets the pull request may have changed.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use super::{is_guarded, shown};
 use repertoire_git::repo::{Git, GitError, Mode, Oid, RawFile};
 use crate::limits::{LINK_BYTES_MAX, LINK_STEPS_MAX};
 
-/// The protected files of the base. A link that leads to something that is not protected becomes what it leads to; one that
-/// leads nowhere, or out of the repository, is left out.
+/// Returns the protected files of the base. A link to an unprotected target is replaced by its
+/// target; one that leads nowhere, or out of the repository, is left out.
 pub(super) async fn settled(git: &Git, files: Vec<RawFile>) -> Result<Vec<RawFile>, GitError> {
     let targets = targets(git, &files).await?;
     let all: BTreeMap<Vec<u8>, RawFile> =
@@ -22,7 +22,7 @@ pub(super) async fn settled(git: &Git, files: Vec<RawFile>) -> Result<Vec<RawFil
     Ok(settled)
 }
 
-/// What the links of a tree say.
+/// Returns the targets of the links in a tree.
 async fn targets(git: &Git, files: &[RawFile]) -> Result<BTreeMap<Oid, String>, GitError> {
     let links: Vec<&Oid> =
         files.iter().filter(|file| file.mode == Mode::Link).map(|file| &file.oid).collect();
@@ -34,7 +34,7 @@ async fn targets(git: &Git, files: &[RawFile]) -> Result<BTreeMap<Oid, String>, 
     Ok(blobs.into_iter().filter_map(text).collect())
 }
 
-/// What stands in the place of a link.
+/// Returns the files that replace a link.
 fn led_to(
     link: &RawFile,
     all: &BTreeMap<Vec<u8>, RawFile>,
@@ -50,7 +50,8 @@ fn led_to(
     }
     let folder = format!("{end}/").into_bytes();
     let inside = all.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
-    // A link in a folder that was linked to would need the same again; there is no honest use for that.
+    // Links inside a linked folder would have to be resolved as well. There is no honest use for
+    // that, so they are left out.
     let plain = inside.filter(|(_, file)| file.mode != Mode::Link);
     plain
         .map(|(path, file)| {
@@ -60,7 +61,7 @@ fn led_to(
         .collect()
 }
 
-/// The path that is reached when all links are followed; `None` if there is nothing.
+/// Returns the path after following all links; `None` if it does not exist.
 fn end_of(
     link: &RawFile,
     all: &BTreeMap<Vec<u8>, RawFile>,
@@ -82,7 +83,7 @@ fn end_of(
     (all.contains_key(path.as_bytes()) || is_folder).then_some(path)
 }
 
-/// The first part of a path that is a link.
+/// Returns the first component of a path that is a link.
 fn first_link<'a>(
     path: &str,
     all: &'a BTreeMap<Vec<u8>, RawFile>,
@@ -96,13 +97,13 @@ fn first_link<'a>(
     .next()
 }
 
-/// Whether the link names the path that it ends at, so that no other link is on the way.
+/// Returns true if the link names its final target directly, without another link in between.
 fn leads_directly(link: &RawFile, end: &str, targets: &BTreeMap<Oid, String>) -> bool {
     let target = targets.get(&link.oid).and_then(|target| joined(&shown(&link.path), target));
     target.as_deref() == Some(end)
 }
 
-/// A target as a path of the repository; `None` if it leads out of it.
+/// Returns a target as a path in the repository; `None` if it leads out of it.
 fn joined(link: &str, target: &str) -> Option<String> {
     if target.starts_with('/') || target.contains('\\') {
         return None;

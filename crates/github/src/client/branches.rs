@@ -1,4 +1,4 @@
-//! Branches, and what protects them.
+//! Calls for branches and their protection.
 
 use super::error::ClientError;
 use super::page::Listed;
@@ -7,12 +7,13 @@ use super::wire::Call;
 use super::{Client, name};
 
 impl Client {
-    /// A branch.
+    /// Fetches a branch.
     pub async fn branch(&self, branch: &str) -> Result<Branch, ClientError> {
         self.send(&Call::get(self.at(&["branches", name::branch(branch)?]))).await?.read()
     }
 
-    /// The protection of a branch; nothing if it has none. Most tokens may not ask.
+    /// Fetches the protection of a branch; `None` if it has none. Most tokens are not allowed to
+    /// read it.
     pub async fn protection(&self, branch: &str) -> Result<Option<Protection>, ClientError> {
         let url = self.at(&["branches", name::branch(branch)?, "protection"]);
         match self.send(&Call::get(url)).await {
@@ -22,23 +23,23 @@ impl Client {
         }
     }
 
-    /// The rules of rule sets that hold for a branch. Everybody who may read may ask.
+    /// Lists the rules of rule sets that apply to a branch. Read access is enough.
     pub async fn rules(&self, branch: &str) -> Result<Listed<Rule>, ClientError> {
         self.list::<Vec<Rule>>(self.at(&["rules", "branches", name::branch(branch)?])).await
     }
 
-    /// What moved a branch, and who did it. That it was deleted once is left out.
+    /// Lists the pushes to a branch, with the account behind each. Deletions are left out.
     pub async fn moves_of(&self, branch: &str) -> Result<Listed<Activity>, ClientError> {
         let mut url = self.at(&["activity"]);
         let name = format!("refs/heads/{}", name::branch(branch)?);
         url.query_pairs_mut().append_pair("ref", &name);
         let mut found = self.list::<Vec<Activity>>(url).await?;
-        // A filter that GitHub does not understand is passed over, and everything comes.
+        // GitHub ignores a filter it does not know and returns everything.
         found.items.retain(|moved| moved.name == name && moved.kind != "branch_deletion");
         Ok(found)
     }
 
-    /// Deletes a branch. That it is gone already is no error.
+    /// Deletes a branch. Succeeds if it does not exist.
     pub async fn delete_branch(&self, branch: &str) -> Result<(), ClientError> {
         let mut parts = vec!["git", "refs", "heads"];
         parts.extend(name::branch(branch)?.split('/'));

@@ -1,118 +1,72 @@
-//! What GitHub did not do, by what the caller can do about it.
+//! Errors of the client, grouped by what the caller can do about them.
 
-/// A call that did not do what it should.
+/// A failed call. In most variants, `what` is the method and path, and `message` is GitHub's error
+/// message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// A name that GitHub does not give; nothing was sent.
+    /// A name that is not valid on GitHub; nothing was sent.
     #[error("`{name}` cannot be the name of {what}")]
     BadName {
-        /// What it should have been.
+        /// The kind of name.
         what: &'static str,
-        /// The name.
         name: String,
     },
-    /// The address of the service cannot be used; nothing was sent.
+    /// The base URL of the API cannot be used; nothing was sent.
     #[error("the address `{url}` of GitHub's programming interface {why}")]
-    BadAddress {
-        /// The address.
-        url: String,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// The token is not valid, or there is none.
+    BadAddress { url: String, why: &'static str },
+    /// The token is invalid or missing.
     #[error(
         "{what}: GitHub does not take the token ({message}); is `GITHUB_TOKEN` set, and not expired?"
     )]
-    Unauthorised {
-        /// The call.
-        what: String,
-        /// GitHub's words.
-        message: String,
-    },
-    /// The token is valid, and not enough.
+    Unauthorised { what: String, message: String },
+    /// The token is valid but lacks a permission.
     #[error("{what}: the token may not do this ({message}){}", needed(needs.as_deref()))]
     Forbidden {
-        /// The call.
         what: String,
-        /// The permissions that would do, as GitHub names them.
+        /// The permissions that would suffice, as GitHub names them.
         needs: Option<String>,
-        /// GitHub's words.
         message: String,
     },
-    /// It is not there, or the token cannot see it.
+    /// The resource does not exist, or the token cannot see it.
     #[error("{what}: this does not exist, or is not visible to this token")]
-    NotFound {
-        /// The call.
-        what: String,
-    },
-    /// GitHub understood, and said no.
+    NotFound { what: String },
+    /// GitHub rejected the request.
     #[error("{what}: GitHub refused with status {status}: {message}")]
-    Refused {
-        /// The call.
-        what: String,
-        /// The status.
-        status: u16,
-        /// GitHub's words.
-        message: String,
-    },
-    /// The allowance is used up for longer than the caller wants to wait.
+    Refused { what: String, status: u16, message: String },
+    /// The rate limit is exhausted for longer than the caller wants to wait.
     #[error("{what}: GitHub's limit is reached until {}; {message}", moment(*until_ms))]
     Limited {
-        /// The call.
         what: String,
-        /// When it may be tried again, in milliseconds since 1970.
+        /// The time of the next attempt, in milliseconds since 1970.
         until_ms: u64,
-        /// GitHub's words.
         message: String,
     },
-    /// GitHub failed.
+    /// GitHub failed with a server error.
     #[error("{what}: GitHub failed with status {status}: {message}")]
-    Server {
-        /// The call.
-        what: String,
-        /// The status.
-        status: u16,
-        /// GitHub's words.
-        message: String,
-    },
-    /// It could not be reached, or the connection broke.
+    Server { what: String, status: u16, message: String },
+    /// GitHub could not be reached, or the connection broke.
     #[error("{what}: GitHub could not be reached: {message}")]
-    Network {
-        /// The call.
-        what: String,
-        /// Why.
-        message: String,
-    },
-    /// It did not answer in time.
+    Network { what: String, message: String },
+    /// GitHub did not respond in time.
     #[error("{what}: no answer within {limit_ms} ms")]
-    TimedOut {
-        /// The call.
-        what: String,
-        /// The time that it had.
-        limit_ms: u64,
-    },
-    /// What came back is not understood.
+    TimedOut { what: String, limit_ms: u64 },
+    /// The response could not be decoded.
     #[error("{what}: the answer is not understood: {message}")]
-    Unclear {
-        /// The call.
-        what: String,
-        /// Why.
-        message: String,
-    },
+    Unclear { what: String, message: String },
 }
 
 impl ClientError {
-    /// Whether the thing is not there, or cannot be seen.
+    /// Returns true if the resource does not exist, or cannot be seen.
     pub fn is_not_found(&self) -> bool {
         matches!(self, ClientError::NotFound { .. })
     }
 
-    /// Whether the token was not enough.
+    /// Returns true if the token lacks a permission.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, ClientError::Forbidden { .. })
     }
 
-    /// The same with every text changed: secrets are taken out this way.
+    /// Applies a function to every text of the error, to redact secrets.
     pub(super) fn map(mut self, change: impl Fn(&str) -> String) -> Self {
         match &mut self {
             ClientError::BadName { name: message, .. }

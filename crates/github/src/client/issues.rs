@@ -1,4 +1,4 @@
-//! Issues, comments, labels, and people.
+//! Calls for issues, comments, labels and accounts.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,28 +10,28 @@ use super::wire::{Call, Done};
 use super::{Client, name};
 
 impl Client {
-    /// The repository.
+    /// Fetches the repository.
     pub async fn repository_info(&self) -> Result<RepositoryInfo, ClientError> {
         self.send(&Call::get(self.at(&[]))).await?.read()
     }
 
-    /// Who the token acts as. Tokens of apps, as that of a workflow, may not ask.
+    /// Fetches the account of the token. Tokens of apps, such as a workflow's, are not allowed to.
     pub async fn who_am_i(&self) -> Result<User, ClientError> {
         self.send(&Call::get(self.url(&["user"]))).await?.read()
     }
 
-    /// What somebody may do here. It is an error if there is nobody of that name.
+    /// Fetches the permission of an account. An unknown login is an error.
     pub async fn permission(&self, login: &str) -> Result<Permission, ClientError> {
         let url = self.at(&["collaborators", name::login(login)?, "permission"]);
         self.send(&Call::get(url)).await?.read()
     }
 
-    /// An issue or a pull request.
+    /// Fetches an issue or pull request.
     pub async fn issue(&self, number: u64) -> Result<Issue, ClientError> {
         self.send(&Call::get(self.issue_url(number, &[]))).await?.read()
     }
 
-    /// The open issues with a label, oldest first; pull requests are among them.
+    /// Lists the open issues with a label, oldest first, including pull requests.
     pub async fn issues_labelled(&self, label: &str) -> Result<Listed<Issue>, ClientError> {
         let mut url = self.at(&["issues"]);
         url.query_pairs_mut()
@@ -42,8 +42,8 @@ impl Client {
         self.list::<Vec<Issue>>(url).await
     }
 
-    /// Opens an issue with a label and a marker in its text. If the answer is lost, an open issue of `login` with the label and
-    /// the marker is looked for.
+    /// Opens an issue with a label and a marker in its text. If the response is lost, looks for an
+    /// open issue of `login` with the label and the marker before trying again.
     pub async fn create_issue(
         &self,
         title: &str,
@@ -67,7 +67,7 @@ impl Client {
         }
     }
 
-    /// Changes title and text of an issue.
+    /// Changes the title and text of an issue.
     pub async fn update_issue(
         &self,
         number: u64,
@@ -79,22 +79,23 @@ impl Client {
         self.send(&call).await?.read()
     }
 
-    /// Closes an issue. Closing a closed one changes nothing.
+    /// Closes an issue. Closing a closed one has no effect.
     pub async fn close_issue(&self, number: u64) -> Result<Issue, ClientError> {
         let body = json!({ "state": "closed", "state_reason": "completed" });
         let call = Call::change(Method::PATCH, self.issue_url(number, &[]), body);
         self.send(&call).await?.read()
     }
 
-    /// The comments below an issue or pull request, oldest first.
+    /// Lists the comments on an issue or pull request, oldest first.
     pub async fn comments(&self, number: u64) -> Result<Listed<Comment>, ClientError> {
         self.list::<Vec<Comment>>(self.issue_url(number, &["comments"])).await
     }
 
-    /// Writes a comment with a marker in it.
+    /// Writes a comment that contains a marker.
     ///
-    /// If the answer is lost, the marker is looked for in what `login` wrote since, so that there is one comment and not
-    /// two. The marker therefore has to be one that no earlier comment has.
+    /// If the response is lost, looks for the marker in the comments of `login` before trying
+    /// again, so that the comment is not written twice. The marker must not occur in any earlier
+    /// comment.
     pub async fn create_comment(
         &self,
         number: u64,
@@ -115,20 +116,20 @@ impl Client {
         }
     }
 
-    /// Writes a comment anew.
+    /// Replaces the text of a comment.
     pub async fn update_comment(&self, id: u64, body: &str) -> Result<Comment, ClientError> {
         let url = self.at(&["issues", "comments", &id.to_string()]);
         self.send(&Call::change(Method::PATCH, url, json!({ "body": body }))).await?.read()
     }
 
-    /// Adds a label to an issue or pull request. GitHub makes it if it is new.
+    /// Adds a label to an issue or pull request. GitHub creates the label if it does not exist.
     pub async fn add_label(&self, number: u64, label: &str) -> Result<(), ClientError> {
         let body = json!({ "labels": [name::label(label)?] });
         let call = Call::change(Method::POST, self.issue_url(number, &["labels"]), body);
         self.send(&call).await.map(drop)
     }
 
-    /// Removes one label. That it was not there is no error.
+    /// Removes a label. Succeeds if it is not set.
     pub async fn remove_label(&self, number: u64, label: &str) -> Result<(), ClientError> {
         let url = self.issue_url(number, &["labels", name::label(label)?]);
         match self.send(&Call::delete(url)).await {
@@ -137,7 +138,7 @@ impl Client {
         }
     }
 
-    /// Makes a label, with a colour of six digits. That it is there already is no error.
+    /// Creates a label, with a colour of six hex digits. Succeeds if it exists.
     pub async fn create_label(
         &self,
         label: &str,
@@ -156,16 +157,16 @@ impl Client {
         }
     }
 
-    /// What happened to an issue, oldest first: who added which label.
+    /// Lists the timeline of an issue, oldest first: it shows who added which label.
     pub async fn timeline(&self, number: u64) -> Result<Listed<TimelineEvent>, ClientError> {
         let events = self.list::<Vec<Value>>(self.issue_url(number, &["timeline"])).await?;
-        // Some kinds of events have quite other fields; those are not of interest.
+        // Some kinds of events have a different structure; they are not needed.
         let items = events.items.into_iter().filter_map(|event| serde_json::from_value(event).ok());
         Ok(Listed { items: items.collect(), whole: events.whole })
     }
 
-    /// When the text of an issue was last edited; `None` if it never was. Only the other interface of GitHub says so: here
-    /// every comment and every label moves the time of the last change.
+    /// Returns the time of the last edit of an issue's text; `None` if it was never edited. Only
+    /// GraphQL has this: the REST API's `updated_at` changes with every comment and label.
     pub async fn last_edited(&self, number: u64) -> Result<Option<String>, ClientError> {
         let variables = json!({ "owner": self.owner, "name": self.repository, "number": number });
         let body = json!({ "query": LAST_EDITED, "variables": variables });
@@ -181,7 +182,8 @@ impl Client {
         }
     }
 
-    /// Where the other interface is. An enterprise has the two side by side.
+    /// Returns the GraphQL URL. On GitHub Enterprise it is a sibling of the REST URL (`/api/v3`,
+    /// `/api/graphql`).
     fn graphql_url(&self) -> reqwest::Url {
         let mut url = self.base.clone();
         let path = url.path().trim_end_matches('/');
@@ -202,19 +204,22 @@ const LAST_EDITED: &str = "query($owner: String!, $name: String!, $number: Int!)
     repository(owner: $owner, name: $name) { issue(number: $number) { lastEditedAt } } }";
 
 impl Listed<TimelineEvent> {
-    /// When a label was added last and by whom, if it is there now. An app may have done it, and then it has a name that ends
-    /// in `[bot]`. What was cut off could say otherwise, so that a part of the list says nothing.
+    /// Returns the event that last added a label, if the label is still set. Its actor may be an
+    /// app, with a login that ends in `[bot]`. Returns `None` for an incomplete list, since the
+    /// missing part could contradict it.
     pub fn labelled(&self, label: &str) -> Option<&TimelineEvent> {
-        let about = |event: &&TimelineEvent| {
-            let named = event.label.as_ref().is_some_and(|it| it.name.eq_ignore_ascii_case(label));
-            named && matches!(event.event.as_str(), "labeled" | "unlabeled")
-        };
-        let last = self.items.iter().rfind(about).filter(|event| event.event == "labeled");
+        let last = self.items.iter().rfind(|event| is_label_event(event, label));
+        let last = last.filter(|event| event.event == "labeled");
         last.filter(|_| self.whole)
     }
 }
 
-/// Whether somebody wrote a comment with a marker in it.
+fn is_label_event(event: &TimelineEvent, label: &str) -> bool {
+    let is_named = event.label.as_ref().is_some_and(|it| it.name.eq_ignore_ascii_case(label));
+    is_named && matches!(event.event.as_str(), "labeled" | "unlabeled")
+}
+
+/// Returns true if a comment of this account contains the marker.
 pub(super) fn is_mine(comment: &Comment, login: &str, marker: &str) -> bool {
     let author = comment.user.as_ref().is_some_and(|user| user.is(login));
     author && comment.body.as_deref().is_some_and(|body| body.contains(marker))

@@ -1,76 +1,74 @@
-//! Names that go into addresses. They come from events and from people, so that none is taken that could lead elsewhere.
+//! Validates names that become part of URLs. They come from events and users, so names that could
+//! lead to another URL are refused.
 
 use repertoire_text::invisible;
 
 use super::error::ClientError;
 use super::limits::{BRANCH_BYTES_MAX, LABEL_CHARS_MAX, LOGIN_BYTES_MAX, REPOSITORY_BYTES_MAX};
 
-/// The name of an account: `ada`, `dependabot[bot]`, `ada_company`.
+/// Validates a login, such as `ada`, `dependabot[bot]` or `ada_company`.
 pub fn login(name: &str) -> Result<&str, ClientError> {
     let plain = name.strip_suffix("[bot]").unwrap_or(name);
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let long = name.len() > LOGIN_BYTES_MAX;
-    match !plain.is_empty() && !long && plain.bytes().all(fine) {
-        true => Ok(name),
-        false => Err(refused("an account", name)),
+    if !plain.is_empty() && !long && plain.bytes().all(fine) {
+        return Ok(name);
     }
+    Err(refused("an account", name))
 }
 
-/// The name of a repository, without its owner.
+/// Validates the name of a repository, without its owner.
 pub fn repository(name: &str) -> Result<&str, ClientError> {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let only_dots = name.bytes().all(|byte| byte == b'.');
-    match !only_dots && name.len() <= REPOSITORY_BYTES_MAX && name.bytes().all(fine) {
-        true => Ok(name),
-        false => Err(refused("a repository", name)),
+    if !only_dots && name.len() <= REPOSITORY_BYTES_MAX && name.bytes().all(fine) {
+        return Ok(name);
     }
+    Err(refused("a repository", name))
 }
 
-/// The name of a branch, as git takes it.
+/// Validates the name of a branch, by git's rules.
 pub fn branch(name: &str) -> Result<&str, ClientError> {
-    let part = |part: &str| {
-        !part.is_empty()
-            && !part.starts_with('.')
-            && !part.ends_with('.')
-            && !part.ends_with(".lock")
-    };
-    let fine = |c: char| {
-        !c.is_control()
-            && !c.is_whitespace()
-            && !"~^:?*[\\".contains(c)
-            && !invisible::is_invisible(c)
-    };
-    let right = !name.starts_with('-')
+    let is_valid = !name.starts_with('-')
         && name != "@"
         && name.len() <= BRANCH_BYTES_MAX
         && !name.contains("..")
         && !name.contains("@{")
-        && name.chars().all(fine)
-        && name.split('/').all(part);
-    match right {
-        true => Ok(name),
-        false => Err(refused("a branch", name)),
+        && name.chars().all(is_branch_char)
+        && name.split('/').all(is_branch_component);
+    if is_valid {
+        return Ok(name);
     }
+    Err(refused("a branch", name))
 }
 
-/// The name of a label. Two dots would remove all of them.
+fn is_branch_char(c: char) -> bool {
+    !c.is_control() && !c.is_whitespace() && !"~^:?*[\\".contains(c) && !invisible::is_invisible(c)
+}
+
+fn is_branch_component(part: &str) -> bool {
+    !part.is_empty() && !part.starts_with('.') && !part.ends_with('.') && !part.ends_with(".lock")
+}
+
+/// Validates the name of a label. `..` in a URL would lead to the list of labels, and removing that
+/// removes all of them.
 pub fn label(name: &str) -> Result<&str, ClientError> {
     let long = name.chars().count() > LABEL_CHARS_MAX;
     let odd = name.trim() != name || name.is_empty() || matches!(name, "." | "..");
     let hidden = name.contains(['\n', '\t', '\u{feff}']) || !invisible::is_clean(name);
-    match long || odd || hidden || name.contains(',') {
-        true => Err(refused("a label", name)),
-        false => Ok(name),
+    if long || odd || hidden || name.contains(',') {
+        return Err(refused("a label", name));
     }
+    Ok(name)
 }
 
-/// The full name of a commit.
+/// Validates the full hash of a commit.
 pub fn sha(name: &str) -> Result<&str, ClientError> {
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    match matches!(name.len(), 40 | 64) && name.bytes().all(hex) {
-        true => Ok(name),
-        false => Err(refused("a commit", name)),
+    if matches!(name.len(), 40 | 64) && name.bytes().all(hex) {
+        return Ok(name);
     }
+    Err(refused("a commit", name))
 }
 
 fn refused(what: &'static str, name: &str) -> ClientError {

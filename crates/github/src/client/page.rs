@@ -1,4 +1,4 @@
-//! Lists come in pages.
+//! Pagination of lists.
 
 use reqwest::Url;
 use serde::Deserialize;
@@ -10,16 +10,15 @@ use super::limits::{PAGE_ITEMS, PAGES_MAX};
 use super::types::{CheckRun, CommitStatus};
 use super::wire::Call;
 
-/// A list, and whether that is all of it.
+/// A list that may be incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed<T> {
-    /// The items.
     pub items: Vec<T>,
-    /// Whether there is nothing more. What is decided on a list should not be decided on a part of one.
+    /// True if the list is complete. Don't base decisions on an incomplete one.
     pub whole: bool,
 }
 
-/// A page as it is answered.
+/// A page of a list, as GitHub returns it.
 pub(super) trait Page: DeserializeOwned {
     type Item;
     fn items(self) -> Vec<Self::Item>;
@@ -60,7 +59,7 @@ impl Page for CombinedStatus {
 }
 
 impl Client {
-    /// All pages of a list, up to a limit.
+    /// Fetches all pages of a list, up to [`PAGES_MAX`].
     pub(super) async fn list<P: Page>(&self, mut url: Url) -> Result<Listed<P::Item>, ClientError> {
         url.query_pairs_mut().append_pair("per_page", &PAGE_ITEMS.to_string());
         let mut items = Vec::new();
@@ -73,7 +72,7 @@ impl Client {
                 return Ok(Listed { items, whole: true });
             };
             url = match Url::parse(next) {
-                // The token goes nowhere else, whatever an answer says.
+                // Never send the token to another address, whatever a response says.
                 Ok(next) if self.is_ours(&next) => next,
                 _ => return Err(answer.unclear("the next page is somewhere else".to_owned())),
             };
@@ -82,7 +81,7 @@ impl Client {
     }
 }
 
-/// The next page, as the `link` header names it.
+/// Returns the URL of the next page in a `link` header.
 fn next_link(header: &str) -> Option<&str> {
     header.split(',').find_map(|link| {
         let (url, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;

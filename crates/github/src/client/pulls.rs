@@ -1,4 +1,4 @@
-//! Pull requests and their reviews.
+//! Calls for pull requests and their reviews.
 
 use reqwest::{Method, Url};
 use schemars::JsonSchema;
@@ -11,35 +11,32 @@ use super::types::{Merged, PullFile, PullRequest, Review, ReviewComment};
 use super::wire::{Call, DIFF, Done};
 use super::{Client, name};
 
-/// A pull request that is to be opened.
+/// The parameters of a pull request to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPull<'a> {
-    /// Its title.
     pub title: &'a str,
-    /// Its text.
     pub body: &'a str,
-    /// The branch with the change, of this repository.
+    /// The head branch, in this repository.
     pub head: &'a str,
-    /// The branch that it shall go into.
+    /// The base branch.
     pub base: &'a str,
-    /// Whether it is not ready.
     pub draft: bool,
 }
 
-/// How a pull request is merged.
+/// The way a pull request is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MergeMethod {
     /// With a merge commit.
     Merge,
-    /// As one commit.
+    /// As a single commit.
     Squash,
-    /// Commit by commit.
+    /// By rebasing its commits.
     Rebase,
 }
 
 impl MergeMethod {
-    /// As GitHub names it.
+    /// Returns GitHub's name of the method.
     pub fn as_str(self) -> &'static str {
         match self {
             MergeMethod::Merge => "merge",
@@ -50,18 +47,18 @@ impl MergeMethod {
 }
 
 impl Client {
-    /// A pull request.
+    /// Fetches a pull request.
     pub async fn pull(&self, number: u64) -> Result<PullRequest, ClientError> {
         self.send(&Call::get(self.pull_url(number, &[]))).await?.read()
     }
 
-    /// The open pull requests of a branch of this repository.
+    /// Lists the open pull requests of a branch of this repository.
     pub async fn pulls_of(&self, branch: &str) -> Result<Listed<PullRequest>, ClientError> {
         let mut url = self.at(&["pulls"]);
         let head = format!("{}:{}", self.owner(), name::branch(branch)?);
         url.query_pairs_mut().append_pair("state", "open").append_pair("head", &head);
         let mut found = self.list::<Vec<PullRequest>>(url).await?;
-        // A filter that GitHub does not understand is passed over, and everything comes.
+        // GitHub ignores a filter it does not know and returns everything.
         let ours = self.full_name();
         found.items.retain(|pull| {
             let repository = pull.head.repo.as_ref();
@@ -71,14 +68,15 @@ impl Client {
         Ok(found)
     }
 
-    /// The open pull requests.
+    /// Lists the open pull requests.
     pub async fn open_pulls(&self) -> Result<Listed<PullRequest>, ClientError> {
         let mut url = self.at(&["pulls"]);
         url.query_pairs_mut().append_pair("state", "open");
         self.list::<Vec<PullRequest>>(url).await
     }
 
-    /// Opens a pull request, or finds the open one of the same branches. The second value says whether it is new.
+    /// Opens a pull request, or returns the open one between the same branches. The second value is
+    /// true if it is new.
     pub async fn create_pull(&self, new: &NewPull<'_>) -> Result<(PullRequest, bool), ClientError> {
         name::branch(new.base)?;
         let find = || async {
@@ -96,7 +94,7 @@ impl Client {
         match self.send_or_find(&call, find).await {
             Ok(Done::Answered(answer)) => Ok((answer.read()?, true)),
             Ok(Done::Found(pull)) => Ok((pull, true)),
-            // Somebody was quicker.
+            // Another process opened the pull request first.
             Err(ClientError::Refused { status: 422, what, message }) => match find().await? {
                 Some(pull) => Ok((pull, false)),
                 None => Err(ClientError::Refused { status: 422, what, message }),
@@ -105,7 +103,8 @@ impl Client {
         }
     }
 
-    /// Merges a pull request if its head is still this commit. Without a method GitHub takes a merge commit.
+    /// Merges a pull request if its head is still this commit. Without a method, GitHub creates a
+    /// merge commit.
     pub async fn merge_pull(
         &self,
         number: u64,
@@ -129,7 +128,7 @@ impl Client {
         }
     }
 
-    /// Approves a commit of a pull request, unless `login` has done so already.
+    /// Approves a commit of a pull request, unless `login` has already done so.
     pub async fn approve(
         &self,
         number: u64,
@@ -156,23 +155,23 @@ impl Client {
         }
     }
 
-    /// The files that a pull request changes.
+    /// Lists the files a pull request changes.
     pub async fn pull_files(&self, number: u64) -> Result<Listed<PullFile>, ClientError> {
         self.list::<Vec<PullFile>>(self.pull_url(number, &["files"])).await
     }
 
-    /// The difference that a pull request makes, as text.
+    /// Fetches the diff of a pull request.
     pub async fn pull_diff(&self, number: u64) -> Result<String, ClientError> {
         let call = Call { accept: DIFF, ..Call::get(self.pull_url(number, &[])) };
         Ok(self.send(&call).await?.text())
     }
 
-    /// The reviews of a pull request, oldest first.
+    /// Lists the reviews of a pull request, oldest first.
     pub async fn reviews(&self, number: u64) -> Result<Listed<Review>, ClientError> {
         self.list::<Vec<Review>>(self.pull_url(number, &["reviews"])).await
     }
 
-    /// The comments at lines of a pull request.
+    /// Lists the review comments on lines of a pull request.
     pub async fn review_comments(&self, number: u64) -> Result<Listed<ReviewComment>, ClientError> {
         self.list::<Vec<ReviewComment>>(self.pull_url(number, &["comments"])).await
     }

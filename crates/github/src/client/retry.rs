@@ -1,21 +1,21 @@
-//! What to do about a call that failed: a pure decision.
+//! The retry policy for failed calls: a pure decision.
 
 use super::limits::SECONDARY_WAIT_MS;
 
-/// How often and how long apart calls are tried again.
+/// The number of attempts, and the delays between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
-    /// Most calls in all, the first included.
+    /// The maximum number of calls, including the first.
     pub attempts_max: u32,
-    /// The wait after the first failure.
+    /// The delay after the first failure. It doubles each time.
     pub initial_ms: u64,
-    /// The longest wait between two attempts.
+    /// The maximum delay between two attempts.
     pub max_ms: u64,
-    /// How much a wait varies, as a share of it.
+    /// The jitter of a delay, as a fraction of it.
     pub jitter: f64,
-    /// The longest wait for an allowance; more than that is an error.
+    /// The maximum wait for a rate limit; a longer one is an error.
     pub limit_wait_ms: u64,
-    /// How much longer than asked is waited for an allowance, because clocks differ.
+    /// The extra wait for a rate limit, because clocks differ.
     pub margin_ms: u64,
 }
 
@@ -32,70 +32,58 @@ impl Default for Policy {
     }
 }
 
-/// Whether a call may be made twice.
+/// Says whether a call may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeatable {
-    /// Twice is as good as once.
+    /// Idempotent.
     Yes,
-    /// It has to be looked whether the first one was done.
+    /// May be repeated only after checking that the first call had no effect.
     AfterLooking,
 }
 
-/// What went wrong with one call.
+/// The failure of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// GitHub answered with this.
-    Status {
-        /// The status.
-        status: u16,
-        /// What it says about allowances.
-        allowance: Allowance,
-        /// Its words.
-        message: String,
-    },
-    /// Nothing was sent.
+    /// GitHub responded with an error status.
+    Status { status: u16, allowance: Allowance, message: String },
+    /// The request was not sent.
     NotSent,
-    /// It was sent, and nobody knows what became of it.
+    /// The request was sent, and its effect is unknown.
     NoAnswer,
-    /// The answer is not understood: it would not be the next time.
+    /// The response could not be decoded; repeating the call would not help.
     Unclear,
 }
 
-/// What an answer says about allowances.
+/// The rate-limit headers of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Calls that are left (`x-ratelimit-remaining`).
+    /// The number of calls left (`x-ratelimit-remaining`).
     pub remaining: Option<u64>,
-    /// When there are more, in seconds since 1970 (`x-ratelimit-reset`).
+    /// The time of the reset, in seconds since 1970 (`x-ratelimit-reset`).
     pub reset_s: Option<u64>,
-    /// After how many seconds to come back (`retry-after`).
+    /// The number of seconds to wait (`retry-after`).
     pub retry_after_s: Option<u64>,
 }
 
-/// What to do.
+/// The decision after a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Try again after this long.
-    Retry {
-        /// How long to wait.
-        after_ms: u64,
-    },
-    /// After this long, look whether it was done, and try again if not.
-    Look {
-        /// How long to wait.
-        after_ms: u64,
-    },
-    /// The allowance is used up for longer than is waited.
+    /// Repeat the call after a delay.
+    Retry { after_ms: u64 },
+    /// After a delay, check whether the call had an effect, and repeat it if not.
+    Look { after_ms: u64 },
+    /// The rate limit is exhausted for longer than the policy waits.
     Limited {
-        /// Until when, in milliseconds since 1970.
+        /// In milliseconds since 1970.
         until_ms: u64,
     },
-    /// Trying again would not help.
+    /// Repeating the call would not help.
     GiveUp,
 }
 
 impl Policy {
-    /// What to do after `attempt` calls failed, the last with `failure`. `random` is between 0 and 1.
+    /// Decides what to do after `attempt` failed calls, the last one with `failure`. `random` is
+    /// between 0 and 1.
     pub fn advise(
         &self,
         failure: &Failure,
@@ -108,12 +96,14 @@ impl Policy {
         if let Failure::Status { status, allowance, message } = failure
             && let Some(until_ms) = limited_until(*status, allowance, message, now_ms)
         {
-            // It was not done, so that it may be repeated whatever it is.
+            // A rate-limited call had no effect, so even one that is not idempotent may be
+            // repeated.
             let until_ms = until_ms.saturating_add(self.margin_ms);
             let after_ms = until_ms.saturating_sub(now_ms);
-            return match last || after_ms > self.limit_wait_ms {
-                true => Advice::Limited { until_ms },
-                false => Advice::Retry { after_ms },
+            return if last || after_ms > self.limit_wait_ms {
+                Advice::Limited { until_ms }
+            } else {
+                Advice::Retry { after_ms }
             };
         }
         let after_ms = self.wait_ms(attempt, random);
@@ -137,7 +127,7 @@ impl Policy {
     }
 }
 
-/// Until when GitHub wants to be left alone, if that is what it says.
+/// Returns the end of the rate limit in milliseconds since 1970, if the response reports one.
 fn limited_until(status: u16, allowance: &Allowance, message: &str, now_ms: u64) -> Option<u64> {
     if !matches!(status, 403 | 429) {
         return None;

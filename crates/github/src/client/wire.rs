@@ -1,4 +1,4 @@
-//! One call on the wire, and its repetitions.
+//! Sending calls, with retries.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::error::ClientError;
 use super::limits::{ANSWER_BYTES_MAX, MESSAGE_CHARS_MAX, REFUSAL_BYTES_MAX};
 use super::retry::{Advice, Allowance, Failure, Repeatable};
 
-/// A call that is to be made.
+/// A call to the API.
 pub(super) struct Call {
     pub(super) method: Method,
     pub(super) url: Url,
@@ -30,12 +30,12 @@ impl Call {
         Call { method: Method::GET, url, body: None, accept: JSON, repeatable: Repeatable::Yes }
     }
 
-    /// A call that changes something, and may be made twice.
+    /// An idempotent call that changes something.
     pub(super) fn change(method: Method, url: Url, body: Value) -> Self {
         Call { method, url, body: Some(body), accept: JSON, repeatable: Repeatable::Yes }
     }
 
-    /// A call that must not be made twice.
+    /// A call that is not idempotent.
     pub(super) fn once_only(method: Method, url: Url, body: Value) -> Self {
         let repeatable = Repeatable::AfterLooking;
         Call { method, url, body: Some(body), accept: JSON, repeatable }
@@ -45,13 +45,13 @@ impl Call {
         Call { method: Method::DELETE, ..Call::get(url) }
     }
 
-    /// The call as errors name it.
+    /// Returns the method and path, for error messages.
     fn what(&self) -> String {
         format!("{} {}", self.method, self.url.path())
     }
 }
 
-/// What came back.
+/// A successful response.
 pub(super) struct Answer {
     what: String,
     pub(super) headers: HeaderMap,
@@ -74,14 +74,14 @@ impl Answer {
     }
 }
 
-/// An answer, or what an earlier attempt had done already.
+/// The response, or the effect of an earlier attempt.
 pub(super) enum Done<T> {
     Answered(Answer),
     Found(T),
 }
 
 impl Client {
-    /// Makes a call that may be made twice.
+    /// Sends an idempotent call.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, ClientError> {
         let nothing = || std::future::ready(Ok(None::<std::convert::Infallible>));
         match self.send_or_find(call, nothing).await? {
@@ -90,7 +90,8 @@ impl Client {
         }
     }
 
-    /// Makes a call; before it is made again, `look` finds out whether it was done.
+    /// Sends a call. Before a call that is not idempotent is repeated, `look` checks whether it had
+    /// an effect.
     pub(super) async fn send_or_find<T, L, F>(
         &self,
         call: &Call,
@@ -160,7 +161,7 @@ impl Client {
         })?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         if !(200..300).contains(&status) {
-            // The words help, but are not worth another error.
+            // The message is useful, but failing to read it is not worth another error.
             let bytes = body(response, REFUSAL_BYTES_MAX).await.unwrap_or_default();
             return Err(refusal(what, status, &headers, &bytes));
         }
@@ -204,7 +205,7 @@ async fn body(mut response: Response, bytes_max: usize) -> Result<Vec<u8>, Cut> 
     Ok(bytes)
 }
 
-/// What an error comes from, without the address: that is in the error already.
+/// Returns the root cause of an error, without the URL, which the error already contains.
 fn deepest(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut deepest: &dyn std::error::Error = &error;
@@ -214,7 +215,7 @@ fn deepest(error: reqwest::Error) -> String {
     deepest.to_string()
 }
 
-/// The error that a status stands for.
+/// Converts an error status to a failure and an error.
 fn refusal(what: String, status: u16, headers: &HeaderMap, body: &[u8]) -> (Failure, ClientError) {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let number = |name: &str| text(name).and_then(|value| value.trim().parse().ok());
@@ -239,7 +240,7 @@ fn refusal(what: String, status: u16, headers: &HeaderMap, body: &[u8]) -> (Fail
     (failure, error)
 }
 
-/// GitHub's words: the message, and what is wrong with which field.
+/// Returns GitHub's error message with the errors of single fields.
 fn words(status: u16, body: &[u8]) -> String {
     if (300..400).contains(&status) {
         return "it has moved; use its new name".to_owned();

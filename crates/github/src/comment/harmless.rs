@@ -1,25 +1,26 @@
-//! Text of models and strangers that is shown under our name.
+//! Neutralises text of models and users that is published under the bot's name.
 //!
-//! What we publish can call people, close issues, start ourselves again, hide things from readers, fetch an address that
-//! carries a secret away, or be taken for a command by the runner. The text stays readable; only what acts is broken.
+//! Published text can mention people, close issues, trigger the bot again, hide content from
+//! readers, leak a secret through an image URL, or be taken for a command by the runner. The text
+//! stays readable; only constructs with an effect are broken.
 
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use repertoire_model::Secret;
 
-/// What a text must not contain, besides what none must.
+/// The settings for neutralising a text.
 #[derive(Clone, Debug, Default)]
 pub struct Harmless<'a> {
-    /// Phrases that start us, as `@repertoire`.
+    /// Phrases that trigger the bot, such as `@repertoire`.
     pub triggers: &'a [&'a str],
-    /// Secrets that are taken out wherever they stand.
+    /// Secrets that are redacted wherever they occur.
     pub secrets: &'a [Secret],
-    /// The host whose images may be shown, as that of the service itself.
+    /// The host whose images may be shown, such as that of GitHub itself.
     pub image_host: Option<&'a str>,
 }
 
-/// Makes a text harmless.
+/// Neutralises a text.
 ///
 /// ```
 /// use repertoire_github::comment::{Harmless, harmless};
@@ -39,44 +40,52 @@ pub fn harmless(text: &str, rules: &Harmless<'_>) -> String {
     for trigger in rules.triggers.iter().filter(|trigger| !trigger.is_empty()) {
         text = without_trigger(&text, trigger);
     }
-    // After the triggers: a break within a mention would keep them from being found.
+    // This comes after the triggers, because a break within a mention would keep them from being
+    // found.
     text = MENTIONS.replace_all(&text, "$1@\u{200b}$2").into_owned();
     text = without_closing(&text);
     COMMANDS.replace_all(&text, "$1:\u{200b}:").replace("##[", "##\u{200b}[")
 }
 
-/// A text on one line without anything that is taken for markup.
+/// Escapes a text and puts it on one line, for the summary of a fold.
 pub(super) fn one_line(text: &str) -> String {
     let line = visible(text).split_whitespace().collect::<Vec<_>>().join(" ");
     line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").chars().take(200).collect()
 }
 
-/// A text in which no fold begins or ends.
+/// Escapes the tags of folds, so that no fold begins or ends in a text.
 pub(super) fn without_folds(text: &str) -> String {
     FOLDS.replace_all(text, "&lt;$1").into_owned()
 }
 
-/// Without characters that readers do not see: they hide text, or break it where nobody expects it.
+/// Removes invisible characters, which could hide text or split words unnoticed.
 fn visible(text: &str) -> String {
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     repertoire_text::invisible::removed(&text).0.into_owned()
 }
 
-/// Images are fetched when somebody looks, so that an address carries away what is written into it.
+/// Replaces images. Browsers fetch an image when the page is viewed, so its URL could leak data
+/// written into it.
 fn without_images(text: &str, host: Option<&str>) -> String {
-    let inline = |found: &Captures<'_>| match allowed(&found[2], host) {
-        true => found[0].to_owned(),
-        false => format!("[image: {}] (`{}`)", &found[1], found[2].replace('`', "")),
-    };
-    let text = IMAGES.replace_all(text, inline);
-    // Whatever is still an image, as one whose address stands elsewhere, becomes a link.
+    let text = IMAGES.replace_all(text, |found: &Captures<'_>| {
+        if allowed(&found[2], host) {
+            found[0].to_owned()
+        } else {
+            format!("[image: {}] (`{}`)", &found[1], found[2].replace('`', ""))
+        }
+    });
+    // Any image that is left, such as one with a reference as its address, becomes a link.
     let text = text.replace("![", "!\u{200b}[");
-    // A picture can also be meant by a link definition or by bare markup; markup is escaped as a whole.
+    // Restore the allowed images. Images in HTML need no handling here: tags are escaped as a
+    // whole.
     match host {
         Some(_) => IMAGES_BROKEN
-            .replace_all(&text, |found: &Captures<'_>| match allowed(&found[2], host) {
-                true => format!("![{}]({})", &found[1], &found[2]),
-                false => found[0].to_owned(),
+            .replace_all(&text, |found: &Captures<'_>| {
+                if allowed(&found[2], host) {
+                    format!("![{}]({})", &found[1], &found[2])
+                } else {
+                    found[0].to_owned()
+                }
             })
             .into_owned(),
         None => text,
@@ -91,15 +100,17 @@ fn allowed(url: &str, host: Option<&str>) -> bool {
     plain && authority.eq_ignore_ascii_case(host)
 }
 
-/// Tags and comments are shown as they are written. What only looks like one, as `a < b`, stays.
+/// Escapes tags and comments, so that they are shown as written. Text such as `a < b` is left
+/// alone.
 fn without_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut code = Code::default();
     for line in text.split_inclusive('\n') {
-        match code.is_code(line) {
-            // Within a block of code it is shown anyway, but a marker would be found.
-            true => out.push_str(&line.replace("<!--", "<\u{200b}!--")),
-            false => out.push_str(&TAGS.replace_all(line, "&lt;$1").replace("-->", "--&gt;")),
+        if code.is_code(line) {
+            // HTML is inert in a code block, but a marker would still be found there.
+            out.push_str(&line.replace("<!--", "<\u{200b}!--"));
+        } else {
+            out.push_str(&TAGS.replace_all(line, "&lt;$1").replace("-->", "--&gt;"));
         }
     }
     out
@@ -136,20 +147,22 @@ impl Code {
     }
 }
 
-/// Breaks a phrase after its first character, wherever it stands and however it is written. With a space that is seen: who
-/// looks for the phrase takes hidden characters out first.
+/// Breaks a phrase after its first character, wherever it occurs and in any case. A visible space
+/// is used, because the search for the phrase removes invisible characters first.
 fn without_trigger(text: &str, trigger: &str) -> String {
     let pattern = format!("(?i){}", regex::escape(trigger));
     let Ok(found) = Regex::new(&pattern) else { return text.to_owned() };
-    let broken = |found: &Captures<'_>| {
-        let mut chars = found[0].chars();
-        let first: String = chars.next().into_iter().collect();
-        format!("{first} {}", chars.as_str())
-    };
-    found.replace_all(text, broken).into_owned()
+    found.replace_all(text, break_after_first).into_owned()
 }
 
-/// `fixes #12`, `closes octo/repo#12` and `resolves https://…/issues/12` close issues once they are merged.
+fn break_after_first(found: &Captures<'_>) -> String {
+    let mut chars = found[0].chars();
+    let first: String = chars.next().into_iter().collect();
+    format!("{first} {}", chars.as_str())
+}
+
+/// Breaks closing keywords: `fixes #12`, `closes octo/repo#12` and `resolves https://…/issues/12`
+/// would close issues on merge.
 fn without_closing(text: &str) -> String {
     let broken = |found: &Captures<'_>| format!("{}{}#\u{200b}{}", &found[1], &found[2], &found[3]);
     let text = CLOSING.replace_all(text, broken);
@@ -179,7 +192,7 @@ pattern!(
     CLOSING_URL,
     r"(?i)\b((?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\s*:?\s+)(https?://[^\s`]+/(?:issues|pull)/\d+)"
 );
-// Commands to the runner stand at the beginning of a line. The older `##[name]` may stand anywhere.
+// Runner commands stand at the beginning of a line; the older form `##[name]` may stand anywhere.
 pattern!(COMMANDS, r"(?m)^([ \t]*):(?::)");
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! From the file that Actions leaves to a [`Context`].
+//! Parses the event file of Actions into a [`Context`].
 //!
-//! Fields that nobody here knows are passed over. What is needed and missing, or of another shape, is one message that
-//! names the field. Nothing here asks the service: what an event does not say stays unknown.
+//! Unknown fields are ignored. A required field that is missing or has the wrong type is an error
+//! that names the field. Nothing here calls the API: what an event does not contain stays unknown.
 
 use std::collections::BTreeMap;
 
@@ -15,59 +15,46 @@ use super::{
 };
 use crate::limits::{EVENT_BYTES_MAX, LIST_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX};
 
-/// Why an event cannot be understood.
+/// The reason an event cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {
-    /// Nobody said what happened.
+    /// The name of the event is not set.
     #[error("the name of the event is missing: set GITHUB_EVENT_NAME, or pass `--event-name`")]
     NoName,
-    /// More than GitHub sends.
+    /// The payload is larger than GitHub's limit.
     #[error("the event has {bytes} bytes; the limit is {EVENT_BYTES_MAX}")]
-    TooLarge {
-        /// How much.
-        bytes: usize,
-    },
-    /// No JSON.
+    TooLarge { bytes: usize },
+    /// The payload is not JSON.
     #[error("the event is not JSON: {0}")]
     NotJson(serde_json::Error),
-    /// JSON, but no object.
+    /// The payload is not a JSON object.
     #[error("the event is not a JSON object")]
     NotAnObject,
-    /// A field of another shape.
+    /// A field has the wrong type.
     #[error("`{field}` of the event cannot be read: {source}")]
-    Field {
-        /// The field.
-        field: &'static str,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
-    /// A field that this event must have.
+    Field { field: &'static str, source: serde_json::Error },
+    /// A required field is missing.
     #[error("an event `{event}` has `{field}`, and this one does not")]
-    Missing {
-        /// The event.
-        event: String,
-        /// The field.
-        field: &'static str,
-    },
-    /// Nobody said who did it.
+    Missing { event: String, field: &'static str },
+    /// The actor is not known.
     #[error("nobody says who caused the event: it has no `sender`, and GITHUB_ACTOR is not set")]
     NoActor,
-    /// Nobody said where.
+    /// The repository is not known.
     #[error(
         "nobody says which repository this is: the event has none, and GITHUB_REPOSITORY is not set"
     )]
     NoRepository,
-    /// A name that GitHub does not give.
+    /// A name that is not valid on GitHub.
     #[error("`{name}` is not the name of {what} on GitHub")]
     BadName {
-        /// What it shall be the name of.
+        /// The kind of name.
         what: &'static str,
-        /// The name, printable.
+        /// The name with control characters escaped.
         name: String,
     },
 }
 
-/// Reads an event.
+/// Parses an event.
 pub fn read(payload: &str, surroundings: &Surroundings) -> Result<Context, EventError> {
     if payload.len() as u64 > EVENT_BYTES_MAX {
         return Err(EventError::TooLarge { bytes: payload.len() });
@@ -116,7 +103,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A field of the payload; `null` is none.
+    /// Returns a field of the payload; `None` for `null`.
     fn part<T: DeserializeOwned>(&self, field: &'static str) -> Result<Option<T>, EventError> {
         match self.payload.get(field) {
             None | Some(Value::Null) => Ok(None),
@@ -131,16 +118,17 @@ impl Reader<'_> {
         self.part(field)?.ok_or_else(|| EventError::Missing { event: event(), field })
     }
 
-    /// What was added, if that is what happened.
+    /// Returns the label or account that was just added, if the action is `wanted`.
     fn added<T: DeserializeOwned>(
         &self,
         action: &Option<String>,
         wanted: &str,
         field: &'static str,
     ) -> Result<Option<T>, EventError> {
-        match self.is_about_entity() && action.as_deref() == Some(wanted) {
-            true => self.part(field),
-            false => Ok(None),
+        if self.is_about_entity() && action.as_deref() == Some(wanted) {
+            self.part(field)
+        } else {
+            Ok(None)
         }
     }
 
@@ -163,8 +151,8 @@ impl Reader<'_> {
         Ok(Repository { owner, name, default_branch })
     }
 
-    /// Whoever the payload names; the environment is asked only where it names nobody. The clock acts for the owner: the
-    /// variable would name whoever touched the workflow last.
+    /// Returns the sender in the payload, or else the actor in the environment. A schedule acts for
+    /// the owner: `GITHUB_ACTOR` would be the last account that changed the workflow.
     fn actor(&self, repository: &Repository) -> Result<Account, EventError> {
         if self.event == EventName::Schedule {
             return Ok(account_named(&repository.owner));
@@ -202,7 +190,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The text that this event brought. A label on an old issue brings none, and neither does a comment that is gone.
+    /// Returns the text of the event. Adding a label to an issue has none, nor does deleting a
+    /// comment.
     fn said(
         &self,
         action: Option<&str>,
@@ -234,7 +223,7 @@ impl Reader<'_> {
         Ok(Some(said))
     }
 
-    /// When it happened: the time of what the event brought.
+    /// Returns the time of the event: that of its comment, review, issue or pull request.
     fn at(&self) -> Result<Option<String>, EventError> {
         let brought = ["comment", "review", "issue", "pull_request"];
         let field = brought.into_iter().find(|field| self.payload.get(field).is_some());
@@ -247,7 +236,7 @@ impl Reader<'_> {
         Ok(at.filter(|at| is_name(at, |c| matches!(c, '-' | ':' | '.' | '+'))))
     }
 
-    /// What the text was before the edit: the same, if the edit was of something else.
+    /// Returns the text before an edit; the current text if something else was edited.
     fn before(&self, now: &str) -> Result<String, EventError> {
         let changes: Option<WireChanges> = self.part("changes")?;
         let body = changes.and_then(|changes| changes.body);
@@ -264,12 +253,7 @@ impl Reader<'_> {
             _ => return Ok(BTreeMap::new()),
         };
         let inputs: BTreeMap<String, Value> = self.part(field)?.unwrap_or_default();
-        let plain = |(name, value): (String, Value)| match value {
-            Value::String(value) => Some((name, text(Some(value)))),
-            Value::Bool(_) | Value::Number(_) => Some((name, value.to_string())),
-            Value::Null | Value::Array(_) | Value::Object(_) => None,
-        };
-        Ok(inputs.into_iter().filter_map(plain).take(LIST_MAX).collect())
+        Ok(inputs.into_iter().filter_map(plain_input).take(LIST_MAX).collect())
     }
 
     fn run(&self, repository: &Repository) -> WorkflowRun {
@@ -281,6 +265,14 @@ impl Reader<'_> {
             format!("{server}/{}/actions/runs/{id}", repository.full_name())
         });
         WorkflowRun { id, url, sha: around.sha.clone(), ref_name: around.ref_name.clone() }
+    }
+}
+
+fn plain_input((name, value): (String, Value)) -> Option<(String, String)> {
+    match value {
+        Value::String(value) => Some((name, text(Some(value)))),
+        Value::Bool(_) | Value::Number(_) => Some((name, value.to_string())),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
@@ -299,7 +291,7 @@ struct WireAccount {
     kind: Option<String>,
 }
 
-/// Comments and issues say when they were changed, reviews when they were handed in.
+/// The times of a comment, issue or review. Only reviews have `submitted_at`.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct WireTimes {
@@ -326,7 +318,8 @@ struct WireChange {
     from: Option<String>,
 }
 
-/// An issue or a pull request: the one has `pull_request` if it is the other, the other has branches.
+/// An issue or pull request. An issue has `pull_request` if it is one; a pull request has `head`
+/// and `base`.
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `number`")]
 struct WireEntity {
@@ -415,7 +408,7 @@ impl WireComment {
     }
 }
 
-/// Whoever wrote something. An account that is gone is called `ghost`, as GitHub does.
+/// Returns the author. A deleted account is named `ghost`, as on GitHub.
 fn author(user: Option<WireAccount>) -> Result<Account, EventError> {
     match user {
         Some(user) => user.account(),
@@ -430,9 +423,10 @@ fn account_named(login: &str) -> Account {
 }
 
 fn login(name: &str) -> Result<String, EventError> {
-    match is_name(name, |c| matches!(c, '-' | '_' | '.' | '[' | ']')) {
-        true => Ok(name.to_owned()),
-        false => Err(bad_name("an account", name)),
+    if is_name(name, |c| matches!(c, '-' | '_' | '.' | '[' | ']')) {
+        Ok(name.to_owned())
+    } else {
+        Err(bad_name("an account", name))
     }
 }
 
@@ -447,7 +441,8 @@ fn repository_name(full: &str) -> Result<(String, String), EventError> {
     }
 }
 
-/// Names end up in prompts and in addresses, so nothing but what GitHub gives goes through.
+/// Returns true for a valid name. Names end up in prompts and URLs, so only characters that GitHub
+/// allows pass.
 fn is_name(name: &str, also: impl Fn(char) -> bool) -> bool {
     let fine = |c: char| c.is_ascii_alphanumeric() || also(c);
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(fine)

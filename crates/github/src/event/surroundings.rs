@@ -1,23 +1,23 @@
-//! What the environment of a workflow says of its run, as a value.
+//! The environment variables of a workflow run, as a value.
 
-/// The variables that Actions sets, as far as they matter here. An empty one counts as absent.
+/// The variables set by Actions, as far as they are used. An empty one counts as absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
-    /// `GITHUB_EVENT_NAME`: the event.
+    /// `GITHUB_EVENT_NAME`.
     pub event_name: Option<String>,
     /// `GITHUB_EVENT_PATH`: the file with the payload.
     pub event_path: Option<String>,
     /// `GITHUB_REPOSITORY`: `owner/name`.
     pub repository: Option<String>,
-    /// `GITHUB_ACTOR`: who caused the first run.
+    /// `GITHUB_ACTOR`: the account that caused the first attempt.
     pub actor: Option<String>,
-    /// `GITHUB_TRIGGERING_ACTOR`: who caused this one.
+    /// `GITHUB_TRIGGERING_ACTOR`: the account that caused this attempt.
     pub triggering_actor: Option<String>,
-    /// `GITHUB_RUN_ID`: the run.
+    /// `GITHUB_RUN_ID`.
     pub run_id: Option<String>,
-    /// `GITHUB_RUN_ATTEMPT`: which time it is.
+    /// `GITHUB_RUN_ATTEMPT`: the number of the attempt, from 1.
     pub run_attempt: Option<String>,
-    /// `GITHUB_SERVER_URL`: where people see the repository.
+    /// `GITHUB_SERVER_URL`: the base URL of the website.
     pub server_url: Option<String>,
     /// `GITHUB_SHA`: the commit.
     pub sha: Option<String>,
@@ -26,7 +26,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Takes what matters out of an environment.
+    /// Selects the used variables of an environment.
     pub fn from_pairs<N, V>(pairs: impl IntoIterator<Item = (N, V)>) -> Surroundings
     where
         N: AsRef<str>,
@@ -44,7 +44,7 @@ impl Surroundings {
         around
     }
 
-    /// Whether this is not the first time that the run was started.
+    /// Returns true if this is not the first attempt of the run.
     pub fn is_rerun(&self) -> bool {
         self.run_attempt.as_deref().is_some_and(|attempt| attempt.trim() != "1")
     }

@@ -1,4 +1,5 @@
-//! The modes that are part of the program, for when no skill can be used. They are shorter than the skills, and as careful.
+//! The built-in modes, used if no skill provides them. They are shorter than the skills, but just
+//! as careful.
 
 use crate::trigger::Trigger;
 
@@ -55,7 +56,7 @@ Finished earlier in this run:
 {{earlier}}
 ";
 
-/// All of them, by name.
+/// Returns all built-in modes, by name.
 pub(super) fn all() -> Vec<Mode> {
     vec![
         Mode {

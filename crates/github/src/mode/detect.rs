@@ -1,4 +1,4 @@
-//! Which mode answers.
+//! Selects the mode that answers an event.
 
 use crate::trigger::{Match, Trigger};
 use schemars::JsonSchema;
@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use super::{Mode, plain_name};
 
-/// Which mode answers, and why.
+/// The selected mode, and the reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Detection {
-    /// The mode; none if nothing calls for one.
+    /// The name of the mode; null if no trigger matches.
     pub mode: Option<String>,
-    /// The trigger that started it, the surest if several did.
+    /// The trigger that started it, the one with the highest confidence if there are several.
     pub trigger: Option<Match>,
-    /// Why, in a sentence.
+    /// The reason, in one sentence.
     pub reason: String,
-    /// How sure it is that somebody wanted this, in percent.
+    /// The confidence that this was intended, in percent.
     pub confidence: u8,
-    /// What became of each mode, the winner first, then by priority and name.
+    /// The results for all modes, the winner first, then by priority and name.
     pub considered: Vec<Considered>,
 }
 
-/// What became of one mode.
+/// The result for one mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Considered {
-    /// The mode.
+    /// The name of the mode.
     pub mode: String,
-    /// Its priority.
+    /// The priority of the mode.
     pub priority: u8,
-    /// The triggers of its that hold.
+    /// The triggers of the mode that match.
     pub matched: Vec<Trigger>,
-    /// Why it answers, or why not.
+    /// The reason it was selected or not.
     pub why: String,
 }
 
-/// Chooses the mode of the highest priority among those that match; of two that are equal, the first by name. Whoever asks
-/// for a mode by name gets that one or none.
+/// Selects the matching mode with the highest priority; of two with the same priority, the first by
+/// name. If a mode is requested by name, only that one is considered.
 pub fn detect(modes: &[Mode], matches: &[Match], asked: Option<&str>) -> Detection {
     let mut order: Vec<&Mode> = modes.iter().collect();
     order.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.name.cmp(&b.name)));
@@ -55,7 +55,7 @@ pub fn detect(modes: &[Mode], matches: &[Match], asked: Option<&str>) -> Detecti
     }
 }
 
-/// The surest of the matches that start a mode; the first of several.
+/// Returns the match with the highest confidence that starts a mode; the first one of several.
 fn surest<'a>(mode: &Mode, matches: &'a [Match]) -> Option<&'a Match> {
     let fits = matches.iter().filter(|found| mode.takes(found.trigger));
     fits.rev().max_by_key(|found| found.confidence)
@@ -69,27 +69,28 @@ fn considered(
 ) -> Considered {
     let held = matches.iter().filter(|found| mode.takes(found.trigger));
     let matched: Vec<Trigger> = held.map(|found| found.trigger).collect();
-    let names = |triggers: &[Trigger]| {
-        let names: Vec<String> = triggers.iter().map(|t| format!("`{}`", t.as_str())).collect();
-        names.join(", ")
-    };
     let why = match (winner, asked) {
-        (Some(winner), _) if winner.name == mode.name => format!("{} held", names(&matched)),
+        (Some(winner), _) if winner.name == mode.name => format!("{} held", quoted_names(&matched)),
         (_, Some(asked)) if asked != mode.name => format!("`{asked}` was asked for"),
         (Some(winner), _) if !matched.is_empty() && winner.priority > mode.priority => format!(
             "{} held, but `{}` has priority {} and this one {}",
-            names(&matched),
+            quoted_names(&matched),
             winner.name,
             winner.priority,
             mode.priority
         ),
         (Some(winner), _) if !matched.is_empty() => {
-            format!("{} held, but `{}` comes first by name", names(&matched), winner.name)
+            format!("{} held, but `{}` comes first by name", quoted_names(&matched), winner.name)
         }
         _ if mode.triggers.is_empty() => "it has no triggers".to_owned(),
-        _ => format!("none of {} held", names(&mode.triggers)),
+        _ => format!("none of {} held", quoted_names(&mode.triggers)),
     };
     Considered { mode: mode.name.clone(), priority: mode.priority, matched, why }
+}
+
+fn quoted_names(triggers: &[Trigger]) -> String {
+    let names: Vec<String> = triggers.iter().map(|t| format!("`{}`", t.as_str())).collect();
+    names.join(", ")
 }
 
 fn reason(

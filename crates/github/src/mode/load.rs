@@ -1,4 +1,4 @@
-//! Which modes there are: those of skills that are trusted, and those of this program where no skill can be used.
+//! Loads the modes: those of trusted skills, and the built-in ones where no skill can be used.
 
 use crate::trigger::Trigger;
 use repertoire_skill::catalog::{Catalog, Entry};
@@ -12,18 +12,18 @@ use super::{Mode, ModeOrigin, builtin, plain_name};
 use crate::codes;
 use crate::template::{Template, placeholders};
 
-/// The modes, and what is to be said about them.
+/// The available modes, with warnings and diagnostics.
 #[derive(Clone, Debug, Default)]
 pub struct Modes {
-    /// One for each name, by name.
+    /// One mode per name, sorted by name.
     pub modes: Vec<Mode>,
-    /// Why a mode is not the one that it should be. Said loudly.
+    /// Warnings about modes that could not be used as expected.
     pub warnings: Vec<String>,
-    /// What is wrong with the files.
+    /// The diagnostics of the files.
     pub findings: Vec<Diagnostic>,
 }
 
-/// All modes. `None` means that skills are off: this program's own modes act.
+/// Loads all modes. Without a catalog skills are off, and only the built-in modes are used.
 pub fn modes(catalog: Option<&Catalog>) -> Modes {
     let mut all = Modes::default();
     let Some(catalog) = catalog else {
@@ -49,12 +49,12 @@ pub fn modes(catalog: Option<&Catalog>) -> Modes {
 }
 
 impl Modes {
-    /// The mode of a name, `-mode` or not.
+    /// Returns the mode with a name, with or without the suffix `-mode`.
     pub fn get(&self, name: &str) -> Option<&Mode> {
         self.modes.iter().find(|mode| mode.name == plain_name(name))
     }
 
-    /// Takes the first of several that can be used.
+    /// Adds the first usable mode of several with the same name.
     fn choose(&mut self, name: &str, entries: &[&Entry]) {
         let mut skipped = Vec::new();
         for entry in entries {
@@ -83,7 +83,7 @@ impl Modes {
     }
 }
 
-/// The skills of type `mode` under the names of their modes, the one that goes before the others first.
+/// Groups the skills of type `mode` by the names of their modes, those with precedence first.
 fn by_name(catalog: &Catalog) -> Vec<(String, Vec<&Entry>)> {
     let shadowed = catalog.shadowed().iter().map(|shadowed| &shadowed.entry);
     let entries = catalog.entries().iter().chain(shadowed);
@@ -109,7 +109,7 @@ fn mode_name(skill: &Skill) -> String {
     plain_name(said.as_deref().unwrap_or(&skill.name)).to_owned()
 }
 
-/// What somebody wrote goes before what is shipped.
+/// Returns the precedence of an entry: custom modes come before the shipped ones.
 fn rank(entry: &Entry) -> u8 {
     match entry.skill.origin.scope {
         Scope::Extra => 0,
@@ -120,7 +120,7 @@ fn rank(entry: &Entry) -> u8 {
     }
 }
 
-/// What is wrong with a skill as a mode.
+/// Returns the diagnostics of a skill as a mode.
 pub fn findings(skill: &Skill) -> Vec<Diagnostic> {
     read(skill).1
 }
@@ -206,7 +206,7 @@ fn template(skill: &Skill, heading: &str, findings: &mut Vec<Diagnostic>) -> Opt
     Some(template)
 }
 
-/// Placeholders that nothing fills in.
+/// Returns diagnostics for unknown placeholders.
 fn unknown(source: &Source, template: &Template, at: usize) -> Vec<Diagnostic> {
     let finding = |(name, range): (String, std::ops::Range<usize>)| {
         let message = format!("nothing fills in `{{{{{name}}}}}`");

@@ -1,13 +1,13 @@
-//! The templates in a mode's text: the fenced block below a heading.
+//! Finds the templates in the text of a mode: the fenced block below a heading.
 
-/// What is below a heading.
+/// The content below a heading.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Section<'a> {
-    /// The text of the block, and where it begins.
+    /// The text of the block, and its offset.
     Block(&'a str, usize),
     /// There is no such heading, or no block below it.
     Missing,
-    /// A block that is not closed.
+    /// The block is not closed; with its offset.
     Open(usize),
 }
 
@@ -30,7 +30,7 @@ pub(super) fn block_below<'a>(body: &'a str, heading: &str) -> Section<'a> {
             None => match (Fence::opened_by(line, at), heading_of(line)) {
                 (Some(opened), _) => fence = Some(opened),
                 (None, Some((level, text))) => {
-                    // Another heading of any level ends what was below the first.
+                    // Another heading of any level ends the section.
                     here = matches!(level, 2 | 3) && text.eq_ignore_ascii_case(heading);
                 }
                 (None, None) => {}
@@ -46,7 +46,7 @@ pub(super) fn block_below<'a>(body: &'a str, heading: &str) -> Section<'a> {
 struct Fence {
     mark: char,
     length: usize,
-    /// Where the block's text begins.
+    /// The offset of the block's text.
     content: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a mode says of itself under `metadata`, with types.
+//! The settings of a mode under `metadata`, with types.
 
 use repertoire_skill::skill::{Priority, Skill};
 use repertoire_text::Diagnostic;
@@ -8,7 +8,7 @@ use super::{Execution, OpensPullRequest, RequiresBranch, Tracking, TrackingComme
 use crate::codes;
 use crate::limits::{COMMENT_CHARS_MAX, DELAY_MS_MAX, TASKS_MAX};
 
-/// Reads settings and keeps what is wrong with them.
+/// Reads settings and collects diagnostics.
 pub(super) struct Settings<'a> {
     skill: &'a Skill,
     pub(super) findings: Vec<Diagnostic>,
@@ -62,7 +62,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// The priority: a number, or one of three words.
+    /// Returns the priority: a number, or one of three words.
     pub(super) fn priority(&mut self) -> u8 {
         let written = self.skill.frontmatter.get("priority").and_then(text_of);
         let number = written.as_deref().and_then(|text| text.parse::<u64>().ok());
@@ -77,7 +77,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// The name of the mode, if it is said.
+    /// Returns the name of the mode, if it is set.
     pub(super) fn name(&mut self) -> Option<String> {
         self.text("mode").filter(|name| !name.trim().is_empty())
     }
@@ -95,7 +95,7 @@ impl<'a> Settings<'a> {
         text
     }
 
-    /// A label as GitHub takes it: one line that is not too long.
+    /// Returns a label that GitHub accepts: one line of limited length.
     fn label(&mut self, key: &str) -> Option<String> {
         let label = self.text(key)?.trim().to_owned();
         let fine = label.chars().count() <= 50 && !label.contains(char::is_control);

@@ -1,7 +1,8 @@
-//! A later event: whether a pull request of ours that is open can be merged now. Nothing here asks an agent.
+//! Later events: checks whether open pull requests of the bot can be merged now. No agent is
+//! involved.
 //!
-//! An approval, checks that ended, or a label that was taken off may have made true what was missing. The event only says where
-//! to look; what is decided on is asked anew.
+//! An approval, completed checks or a removed label may have fulfilled a missing condition. The
+//! event only says where to look; all facts are fetched again.
 
 use crate::actor::{Admission, admit};
 use crate::client::ClientError;
@@ -17,25 +18,25 @@ use crate::automerge::{self, Fact, Origin, Pace, Report, WallClock};
 use crate::mode::Modes;
 use crate::limits::MERGE_PULLS_MAX;
 
-/// What an event may have made ready.
+/// The pull requests that an event may have made ready to merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Subject {
-    /// This pull request.
     Pull(u64),
-    /// Those of these branches.
+    /// The pull requests of these branches.
     Branches(Vec<String>),
-    /// All that are open. Whatever else the event calls for is done as well.
+    /// All open ones. Other work that the event triggers is done as well.
     All,
 }
 
-/// A pull request of ours.
+/// A pull request of the bot.
 struct Ours {
     pull: PullRequest,
     origin: Origin,
 }
 
 impl Desk<'_> {
-    /// Handles an event: merges what it has made ready, or does what it calls for, as far as whoever caused it may.
+    /// Handles an event: merges pull requests it has made ready, or does the work it triggers, as
+    /// far as its actor may.
     pub async fn handle(
         &self,
         context: &Context,
@@ -55,7 +56,8 @@ impl Desk<'_> {
         }
     }
 
-    /// Says what [`Desk::handle`] would do. The service is asked who may do what, and nothing else happens.
+    /// Describes what [`Desk::handle`] would do. Only permissions are looked up; nothing is
+    /// changed.
     pub async fn decide(&self, context: &Context, modes: &Modes) -> Outcome {
         let Some((subject, ours)) = self.ready(context).await else {
             return self.would_do(context, modes).await;
@@ -76,7 +78,8 @@ impl Desk<'_> {
         }
     }
 
-    /// The pull requests of ours that an event may have made ready; nothing if there is none, or nothing is merged at all.
+    /// Returns the bot's pull requests that an event may have made ready; `None` if there are none,
+    /// or auto-merge is off.
     async fn ready(&self, context: &Context) -> Option<(Subject, Result<Vec<Ours>, ClientError>)> {
         let subject = self.subject(context)?;
         let found = self.find(&subject).await;
@@ -88,7 +91,7 @@ impl Desk<'_> {
 
     fn subject(&self, context: &Context) -> Option<Subject> {
         let settings = self.settings;
-        // Who calls the agent, wants the agent.
+        // A call of the agent takes precedence over a merge.
         let is_call = settings.mode.is_some()
             || prompt(context, &settings.triggers).is_some()
             || call(context, &settings.triggers).is_some();
@@ -122,7 +125,8 @@ impl Desk<'_> {
         Ok(ours.take(MERGE_PULLS_MAX).collect())
     }
 
-    /// Whether it says that it is one of ours. Whether that is so is among the conditions.
+    /// Returns the pull request if it claims to be the bot's. The conditions of auto-merge verify
+    /// that.
     fn ours(&self, pull: PullRequest) -> Option<Ours> {
         let is_author = pull.user.as_ref().is_some_and(|it| it.is(&self.settings.rules.bot_login));
         let is_branch = pull.head.name.starts_with(&self.settings.branch_prefix);
@@ -131,7 +135,7 @@ impl Desk<'_> {
         Some(Ours { pull, origin })
     }
 
-    /// Tries each. They share the time that is waited.
+    /// Tries to merge each pull request. They share the waiting time.
     async fn merge_all(&self, context: &Context, all: &[Ours]) -> Vec<Report> {
         let asked = self.asked(context).await;
         let began = WallClock.now_ms();
@@ -146,8 +150,8 @@ impl Desk<'_> {
         reports
     }
 
-    /// Whether whoever caused the event may have something merged. Nobody stands behind checks, as behind the clock: it is the
-    /// configuration of the base branch that asks then.
+    /// Returns true if the actor of the event may request a merge. Check events have no actor, like
+    /// a schedule: they count as requested by the configuration of the base branch.
     async fn asked(&self, context: &Context) -> Fact<bool> {
         let event = match &context.event {
             EventName::Other(_) => EventName::Schedule,
@@ -160,13 +164,13 @@ impl Desk<'_> {
     }
 }
 
-/// Where an event says to look, if it is one of those that may have changed the answer.
+/// Returns the pull requests to look at, if the event may have changed the answer.
 fn subject(context: &Context, payload: &Value) -> Option<Subject> {
     let pull = || context.entity.as_ref().map(|entity| Subject::Pull(entity.number));
     let text = |path: &str| payload.pointer(path).and_then(Value::as_str);
     let branch = |path: &str| text(path).map(|name| Subject::Branches(vec![name.to_owned()]));
     match (&context.event, context.action.as_deref()) {
-        // Whoever asks for changes has said that it is not to be merged.
+        // Other reviews than an approval cannot make it ready.
         (EventName::PullRequestReview, Some("submitted")) => {
             text("/review/state").filter(|state| state.eq_ignore_ascii_case("approved"))?;
             pull()
@@ -193,14 +197,14 @@ fn subject(context: &Context, payload: &Value) -> Option<Subject> {
     }
 }
 
-/// What became of it, as a run on GitHub tells it.
+/// Converts the reports of merges to the outcome of a run.
 fn told(reports: &[Report]) -> Outcome {
     use automerge::Outcome as Merge;
     let is_any = |decision| reports.iter().any(|report| report.decision == decision);
     let conclusion = match (is_any(Merge::Unconfirmed), is_any(Merge::Merged)) {
         (true, _) => Conclusion::Waiting,
         (false, true) => Conclusion::Done,
-        // That it is not time yet is no failure.
+        // A merge that is not possible yet is not a failure.
         (false, false) => Conclusion::Skipped,
     };
     let line = |report: &Report| format!("pull request {}: {}", report.pull_request, report.line());
@@ -222,7 +226,7 @@ fn told(reports: &[Report]) -> Outcome {
     }
 }
 
-/// What an event called for, and what was merged besides.
+/// Combines the outcome of the triggered work with that of the merges.
 fn besides(mut called: Outcome, mut merging: Outcome) -> Outcome {
     if called.conclusion == Conclusion::Skipped {
         merging.notes.extend(called.notes);

@@ -1,4 +1,4 @@
-//! What a run over several tasks may use as a whole, whatever each of them may.
+//! The budget of a run over several tasks, in addition to the limits of each task.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use repertoire_journal::run::Limits;
 
 use super::queue::Continuous;
 
-/// What is left of time and money.
+/// The remaining time and money.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
     until: Option<(Instant, Duration)>,
@@ -14,7 +14,7 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// All of it, from now on.
+    /// Creates the full budget, starting now.
     pub(super) fn new(rules: &Continuous, now: Instant) -> Self {
         Allowance {
             until: rules.max_time.map(|time| (now + time, time)),
@@ -22,14 +22,14 @@ impl Allowance {
         }
     }
 
-    /// Takes something off.
+    /// Deducts a cost.
     pub(super) fn spend(&mut self, cost_usd: f64) {
         if let Some((left, _)) = &mut self.cost_usd {
             *left -= cost_usd;
         }
     }
 
-    /// Why no further task may begin.
+    /// Returns the reason no further task may start, if the budget is used up.
     pub(super) fn used_up(&self, now: Instant) -> Option<String> {
         if let Some((until, all)) = self.until
             && now >= until
@@ -40,7 +40,7 @@ impl Allowance {
         Some(format!("the money of the run is used up (${all})"))
     }
 
-    /// What a task may use: as much as any may, and no more than is left.
+    /// Returns the limits of a task: those of every task, capped by the remaining budget.
     pub(super) fn of_task(&self, each: Limits, now: Instant) -> Limits {
         let time = self.until.map(|(until, _)| until.saturating_duration_since(now));
         let time_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
@@ -53,7 +53,7 @@ impl Allowance {
     }
 }
 
-/// Limits as an agent is told of them; `None` if there are none.
+/// Describes limits for an agent; `None` if there are none.
 pub(super) fn words(limits: &Limits) -> Option<String> {
     let time = limits.time_ms.map(|ms| format!("{} s of work", ms / 1000));
     let cost = limits.cost_usd.map(|cost| format!("${cost:.2}"));

@@ -1,4 +1,4 @@
-//! What the service is asked before anything is done: whose pull request it is, who may do what, and what was said.
+//! Lookups before a run: the branches of a pull request, permissions, and the discussion.
 
 use crate::actor::{Answer, Answers, Permission, Rules, to_ask};
 use crate::client::types::{PullRequest, User};
@@ -8,11 +8,12 @@ use crate::event::{Account, Context, Pull};
 use crate::template::Remark;
 use crate::limits::{THREAD_AUTHORS_MAX, THREAD_COMMENTS_MAX};
 
-/// The event with what it does not carry itself: the branches of its pull request, and the default branch.
+/// Completes an event with data it does not contain: the branches of its pull request, and the
+/// default branch.
 ///
 /// # Errors
 ///
-/// When the service does not say.
+/// If a lookup fails.
 pub async fn complete(client: &Client, context: &Context) -> Result<Context, ClientError> {
     let mut context = context.clone();
     if let Some(entity) =
@@ -37,7 +38,7 @@ fn branches(pull: &PullRequest) -> Pull {
     }
 }
 
-/// What the accounts behind an event may do. Who cannot be asked about may do nothing.
+/// Looks up the permissions of the accounts behind an event. A failed lookup grants nothing.
 pub(super) async fn permissions(client: &Client, context: &Context, rules: &Rules) -> Answers {
     let mut answers = Answers::default();
     for account in to_ask(context, rules) {
@@ -49,20 +50,21 @@ pub(super) async fn permissions(client: &Client, context: &Context, rules: &Rule
 async fn permission(client: &Client, account: &Account) -> Answer {
     match client.permission(&account.login).await {
         Ok(found) => {
-            // The role says more, but an organisation gives its own roles any name: the lower of the two counts.
+            // The role is more precise, but an organisation can give its custom roles any name: the
+            // lower of the two counts.
             let role = found.role_name.as_deref().and_then(Permission::parse);
             Permission::parse(&found.permission).map_or_else(
                 || Answer::Unknown(format!("an unknown permission `{}`", found.permission)),
                 |plain| Answer::Is(lower(plain, role)),
             )
         }
-        // The service says so of people who are no collaborators of a repository that everybody can read.
+        // GitHub returns 404 for accounts that are not collaborators of a public repository.
         Err(error) if error.is_not_found() => Answer::Is(Permission::None),
         Err(error) => Answer::Unknown(error.to_string()),
     }
 }
 
-/// What somebody may do, by both of the service's words for it: the older one knows neither `maintain` nor `triage`.
+/// Combines GitHub's two values. The older one, `permission`, has neither `maintain` nor `triage`.
 fn lower(plain: Permission, role: Option<Permission>) -> Permission {
     let Some(role) = role else { return plain };
     let in_older_words = match role {
@@ -73,8 +75,8 @@ fn lower(plain: Permission, role: Option<Permission>) -> Permission {
     if in_older_words == plain { role } else { plain.min(in_older_words) }
 }
 
-/// The discussion below an issue or pull request as it was at the time of the event, the oldest first, without our own words.
-/// What the authors may do is asked for a few of them.
+/// Returns the discussion on an issue or pull request as of the event, oldest first, without the
+/// bot's own comments. Permissions are looked up for a limited number of authors.
 pub(super) async fn thread(
     client: &Client,
     context: &Context,
@@ -91,7 +93,7 @@ pub(super) async fn thread(
         if is_own(&author) || said == Some(comment.id) {
             continue;
         }
-        // Whoever called has not seen it so: it may have been changed since because they called.
+        // The actor has not seen this version. An attacker could have edited it after the call.
         if is_later(&comment.updated_at) || is_later(&comment.created_at) {
             late += 1;
             continue;
@@ -121,7 +123,7 @@ pub(super) async fn thread(
     Ok((remarks.into_iter().chain(left_out(late)).collect(), answers))
 }
 
-/// Says that there is more than is shown.
+/// Returns a note about remarks that were left out.
 fn left_out(late: usize) -> Option<Remark> {
     (late > 0).then(|| Remark {
         what: format!("{late} later remarks"),
@@ -146,7 +148,7 @@ async fn authors(client: &Client, remarks: &[Remark], mut answers: Answers) -> A
     answers
 }
 
-/// The account that the service names for those that are gone.
+/// GitHub's name for deleted accounts.
 const GHOST: &str = "ghost";
 
 fn login(user: Option<User>) -> String {

@@ -1,4 +1,4 @@
-//! Whether the branch that work begins on is green: work on a red one proves nothing.
+//! Checks that the base branch is green before work starts: work on a red one proves nothing.
 
 use repertoire_journal::RunId;
 use tokio_util::sync::CancellationToken;
@@ -9,18 +9,19 @@ use repertoire_checks::declared::{self, Check, run_checks};
 use repertoire_plan::worktree_setup::{WorktreeSetup, set_up_worktree};
 use repertoire_git::worktree::{Checkout, Owner, Removal, Wanted, Worktree, Worktrees};
 
-/// What the checks say of the base branch.
+/// The result of the checks on the base branch.
 pub(super) enum Basis {
-    /// Work can begin.
+    /// Work can start.
     Green,
-    /// It cannot, and why.
+    /// Work cannot start, with the reason.
     Red(String),
-    /// Somebody stopped it before that was known.
+    /// Stopped by a user before the result was known.
     Stopped,
 }
 
 impl Desk<'_> {
-    /// Checks the base branch as work is checked: in a worktree of its own, made ready in the same way.
+    /// Checks the base branch in the same way as work is checked: in a separate worktree with the
+    /// same setup.
     pub(super) async fn basis(&self, shutdown: &CancellationToken) -> Basis {
         let all = self.request.checks.iter().chain(&self.request.final_checks);
         let all: Vec<Check> = all.cloned().collect();
@@ -29,7 +30,7 @@ impl Desk<'_> {
         }
         let red = self.red(&all, shutdown).await;
         match red {
-            // What was cut short says nothing.
+            // The result of interrupted checks is meaningless.
             _ if shutdown.is_cancelled() => Basis::Stopped,
             Ok(None) => Basis::Green,
             Ok(Some(why)) => Basis::Red(why),
@@ -40,7 +41,7 @@ impl Desk<'_> {
         }
     }
 
-    /// What is red, if anything is. Nothing of the worktree stays.
+    /// Returns the failed checks, if any. The worktree is removed afterwards.
     async fn red(
         &self,
         all: &[Check],
@@ -62,7 +63,7 @@ impl Desk<'_> {
             Ok(mut worktree) => self.red_in(&worktrees, &mut worktree, all, shutdown).await,
             Err(error) => Err(error.into()),
         };
-        // What cannot be removed is untidy and harms nothing.
+        // A leftover worktree or branch does no harm.
         let _ = worktrees.remove(id.as_str(), Removal::Always).await;
         let _ = self.house.delete_branch(&start).await;
         said

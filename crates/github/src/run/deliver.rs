@@ -1,5 +1,5 @@
-//! A piece of work on GitHub, from what is wanted to where it goes: the plan loop does it, and it is pushed, opened and merged as far
-//! as that is configured.
+//! Delivers a piece of work on GitHub: runs the plan loop, pushes the branch, opens a pull request
+//! and merges it, as configured.
 
 use camino::Utf8Path;
 use repertoire_agent::definition::Definition;
@@ -18,11 +18,11 @@ use repertoire_checks::recover::Class;
 use repertoire_plan::{Asked, Bounds, EndingWord, Hand, PlanRequest};
 use repertoire_git::worktree::Worktrees;
 
-/// The name of the file with the settings of a project.
+/// The file with the settings of a project.
 const SETTINGS_FILE: &str = "repertoire.toml";
 
 impl Desk<'_> {
-    /// Lets the plan loop do a piece of work, and brings it where it should go.
+    /// Runs the plan loop for a piece of work, and publishes the result.
     pub(super) async fn deliver(
         &self,
         call: &Call<'_>,
@@ -44,7 +44,8 @@ impl Desk<'_> {
         outcome
     }
 
-    /// The commit that work begins on, and a note if the settings of a pull request are not used in it.
+    /// Returns the commit on which work starts, and a note if settings of a pull request are
+    /// ignored.
     async fn start(&self) -> Result<(Oid, Option<String>), base::BaseError> {
         let Some(head) = &self.ground.head else { return Ok((self.ground.base.clone(), None)) };
         let made = base::overlay(self.house, head, &self.ground.base).await?;
@@ -62,17 +63,14 @@ impl Desk<'_> {
         start: Oid,
         shutdown: &CancellationToken,
     ) -> Result<Worked, WorkError> {
-        let rules = |rules: &[repertoire_agent::permission::Rule]| {
-            rules.iter().map(ToString::to_string).collect()
-        };
         let permissions = &wanted.grant.permissions;
         let is_read = call.admission == Admission::Read;
         let hand = |usual: &Hand| Hand {
             system: Some(wanted.prompt.system.clone()),
             tools: Some(wanted.grant.tools.clone()),
             mode: is_read.then(|| "read-only".to_owned()),
-            allow: rules(&permissions.allow),
-            deny: rules(&permissions.deny),
+            allow: rule_texts(&permissions.allow),
+            deny: rule_texts(&permissions.deny),
             ignore_project_rules: true,
             ..usual.clone()
         };
@@ -82,7 +80,8 @@ impl Desk<'_> {
             topic: wanted.topic.clone(),
             answer: wanted.answer,
         };
-        // Who reviews reads the same texts of strangers, and has to know as well what is only data.
+        // The reviewer reads the same untrusted text, so it needs the rules about data fences as
+        // well.
         let told = format!("{}\n{}", Definition::default().prompt, wanted.prompt.rules);
         let reviewer = Hand { system: Some(told), ..hand(&self.request.reviewer) };
         let request = PlanRequest {
@@ -106,8 +105,8 @@ impl Desk<'_> {
         bench.work(piece, shutdown).await
     }
 
-    /// What work is asked for, as far as whoever asked may have it. For who may only look nothing is run: what makes a worktree
-    /// ready and what checks it both start what lies there, and that may be a stranger's.
+    /// Returns the plan request with the rights of the actor. For read-only work nothing is
+    /// executed: setup and checks run code in the worktree, which may be from a fork.
     pub(super) fn request_for(&self, admission: &Admission) -> PlanRequest {
         match admission {
             Admission::Write => self.request.clone(),
@@ -123,7 +122,7 @@ impl Desk<'_> {
         }
     }
 
-    /// A mode that does not try again has one attempt.
+    /// Returns the bounds of a mode. A mode without retries has a single attempt.
     fn bounds(&self, mode: &Mode) -> Bounds {
         let mut bounds = self.request.bounds.clone();
         let retries = if mode.execution.supports_retry { mode.execution.max_retries } else { 0 };
@@ -131,7 +130,7 @@ impl Desk<'_> {
         bounds
     }
 
-    /// Ticks the box of a task that is done, on its branch.
+    /// Ticks the box of a completed task, on its branch.
     async fn tick(&self, wanted: &Wanted, worked: &mut Worked) -> Result<(), WorkError> {
         let Some((file, id)) =
             wanted.tick.as_ref().filter(|_| worked.conclusion == Conclusion::Done)
@@ -152,7 +151,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// Pushes what was done, opens a pull request and merges it, as far as that is configured.
+    /// Pushes the work, opens a pull request and merges it, as configured.
     async fn publish(&self, call: &Call<'_>, wanted: &Wanted, worked: Worked) -> Outcome {
         let branch = worked.run.worktree.as_ref().map(|worktree| worktree.branch.clone());
         let mut outcome = Outcome {
@@ -185,7 +184,8 @@ impl Desk<'_> {
         outcome: &mut Outcome,
     ) -> Result<(), String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        // A pull request keeps its own configuration, whatever the agent was given to read.
+        // The pull request keeps its own configuration, whatever configuration the agent worked
+        // with.
         let (commit, base, base_commit) = match (&self.ground.head, self.pull_branch(call)) {
             (Some(own), Some(name)) => {
                 let plain = base::without_overlay(self.house, head, own, &wanted.label())
@@ -233,14 +233,19 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// The branch that the work on a pull request goes into.
+    /// Returns the head branch of the pull request that is worked on, which the work is merged
+    /// into.
     fn pull_branch(&self, call: &Call<'_>) -> Option<String> {
         let pull = call.context.entity.as_ref()?.pull.as_ref()?;
         Some(pull.head_ref.clone())
     }
 }
 
-/// What we say in a pull request.
+fn rule_texts(rules: &[repertoire_agent::permission::Rule]) -> Vec<String> {
+    rules.iter().map(ToString::to_string).collect()
+}
+
+/// Returns the engine's own text for a pull request.
 fn pull_words(wanted: &Wanted, outcome: &Outcome) -> String {
     let about = wanted.about.map(|number| format!("For #{number}."));
     let checks =

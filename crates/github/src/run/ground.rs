@@ -1,56 +1,53 @@
-//! The commits that a run on GitHub stands on: the branch whose configuration counts, the one that work begins on, and the head
-//! of a pull request.
+//! The commits a GitHub run is based on: the branch whose configuration is used, the branch on
+//! which work starts, and the head of a pull request.
 
 use crate::event::{Context, Pull};
 
 use repertoire_git::repo::{Git, GitError, Oid, Remote};
 
-/// The commits that a run stands on.
+/// The commits a run is based on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ground {
-    /// The branch whose configuration, skills and modes count: the repository's default branch, or the one that the workflow
-    /// names. Never that of a pull request, which whoever opens it chooses.
+    /// The branch whose configuration, skills and modes are used: the default branch, or the one
+    /// named by the workflow. Never the base of a pull request, since its author chooses that.
     pub home_ref: String,
-    /// Its commit.
     pub home: Oid,
-    /// The branch that work begins on, or that a pull request shall go into.
+    /// The branch on which work starts, or the base of a pull request.
     pub base_ref: String,
-    /// Its commit.
     pub base: Oid,
-    /// The head of the pull request.
+    /// The head of the pull request, if there is one.
     pub head: Option<Oid>,
 }
 
-/// Why there is no ground.
+/// The reason the commits cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum GroundError {
-    /// git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// Nobody says which branch is the default one.
+    /// The default branch is not known.
     #[error(
         "neither the event nor the service says which branch is the default one; pass `--base`"
     )]
     NoHome,
-    /// A commit is not here.
+    /// A commit is not available.
     #[error("{what} cannot be had{why}")]
     Missing {
-        /// Which.
         what: String,
-        /// What git said when it was fetched.
+        /// The error of the fetch.
         why: String,
     },
 }
 
-/// Where nobody can be asked, the checkout has to have it.
+/// The error text without a remote, when the commit must be in the checkout.
 const NOT_HERE: &str = ": it is not in this checkout; check out with `fetch-depth: 0`";
 
-/// The commits of an event. `home` is the branch that the workflow names in place of the default one. The service is asked where
-/// branches are, if it can be: what a checkout calls `main` may be anybody's.
+/// Finds the commits of an event. `home` is the branch that the workflow names instead of the
+/// default one. If there is a remote, it is asked for the branches: the local `main` of a checkout
+/// may be anything.
 ///
 /// # Errors
 ///
-/// When a commit cannot be had.
+/// If a commit is not available.
 pub async fn find(
     git: &Git,
     context: &Context,
@@ -68,20 +65,19 @@ pub async fn find(
         return Ok(Ground { home_ref, home, base_ref, base, head: None });
     };
     let base_ref = pull.base_ref.clone();
-    let base = match base_ref == home_ref {
-        true => home.clone(),
-        false => tip(git, &base_ref, remote).await?,
-    };
+    let base =
+        if base_ref == home_ref { home.clone() } else { tip(git, &base_ref, remote).await? };
     let head = Some(head_of(git, pull, number, remote).await?);
     Ok(Ground { home_ref, home, base_ref, base, head })
 }
 
 impl Ground {
-    /// The same with another branch that work begins on. A pull request says itself where it shall go.
+    /// Returns the commits with another branch on which work starts. The base of a pull request is
+    /// not changed.
     ///
     /// # Errors
     ///
-    /// When its commit cannot be had.
+    /// If its commit is not available.
     pub async fn beginning_on(
         &self,
         branch: &str,
@@ -96,7 +92,7 @@ impl Ground {
     }
 }
 
-/// The commit of a branch: where the service has it. Without one, where it was seen there last.
+/// Returns the commit of a branch on the remote; without a remote, its last known commit.
 async fn tip(git: &Git, branch: &str, remote: Option<&Remote>) -> Result<Oid, GroundError> {
     git.check_branch_name(branch).await?;
     let missing =
@@ -118,7 +114,7 @@ async fn tip(git: &Git, branch: &str, remote: Option<&Remote>) -> Result<Oid, Gr
     }
 }
 
-/// The head of a pull request, as it was when somebody asked.
+/// Returns the head of a pull request at the time of the event.
 async fn head_of(
     git: &Git,
     pull: &Pull,
@@ -138,12 +134,10 @@ async fn head_of(
     let Some(remote) = remote else { return Err(missing(NOT_HERE.to_owned())) };
     let fetched = git.fetch(remote, &format!("refs/pull/{number}/head")).await;
     let head = fetched.map_err(|error| missing(format!(" ({error})")))?;
-    // What was pushed since somebody asked is not what they saw.
-    match Some(&head) == named.as_ref() {
-        true => Ok(head),
-        false => {
-            let why = format!(": the event is about {}, and {head} is there now", pull.head_sha);
-            Err(missing(why))
-        }
+    // Refuse a head that was pushed after the event: the actor has not seen it.
+    if Some(&head) == named.as_ref() {
+        return Ok(head);
     }
+    let why = format!(": the event is about {}, and {head} is there now", pull.head_sha);
+    Err(missing(why))
 }

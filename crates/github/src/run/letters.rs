@@ -1,4 +1,4 @@
-//! What could not be done, as dead letters: kept for a person, and taken up from there.
+//! Dead letters of GitHub runs: failed work that waits for a person, and its retries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,32 +15,33 @@ use crate::tasks::Task;
 use repertoire_checks::recover::Class;
 use crate::limits::LETTER_QUESTION_CHARS_MAX;
 
-/// What a run on GitHub was started with: all that is needed to start it again. An event letter keeps it.
+/// The parameters of a GitHub run, stored in the dead letter of an event so that the run can be
+/// repeated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Started {
-    /// What happened, as GitHub tells it.
+    /// The payload of the event.
     pub event: Value,
-    /// What GitHub calls that.
+    /// GitHub's name of the event.
     pub event_name: String,
-    /// What the run was asked for besides.
+    /// The additional prompt of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// The mode that was asked for by name.
+    /// The mode that was requested by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// Whether it worked through tasks.
+    /// True for continuous operation.
     #[serde(default)]
     pub continuous: bool,
-    /// Whether branches were pushed.
+    /// True if branches were pushed.
     #[serde(default)]
     pub push: bool,
-    /// Whether pull requests were opened.
+    /// True if pull requests were opened.
     #[serde(default)]
     pub pull_request: bool,
 }
 
 impl Started {
-    /// What a letter keeps; `None` if it is not about an event.
+    /// Reads the parameters from a dead letter; `None` if it is not about an event.
     pub fn of(letter: &DeadLetter) -> Option<Started> {
         let is_event = letter.source == LetterSource::Event;
         let started: Option<Started> = serde_json::from_value(letter.data.clone()).ok();
@@ -48,19 +49,19 @@ impl Started {
     }
 }
 
-/// What dead letters say of tasks, by the names of the tasks.
+/// The dead letters of tasks, by the ids of the tasks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TaskLetters {
-    /// Not to be picked, and why.
+    /// Tasks that must not be picked, with the reason.
     pub(super) held: BTreeMap<String, String>,
-    /// Letters that a person wants tried again.
+    /// The ids of letters that a person wants retried.
     again: BTreeMap<String, Vec<String>>,
-    /// Letters that are over when the task is done.
+    /// The ids of letters that are resolved when the task is done.
     open: BTreeMap<String, Vec<String>>,
 }
 
 impl TaskLetters {
-    /// Tasks that a person wants tried again.
+    /// Returns the tasks that a person wants retried.
     pub(super) fn again(&self) -> BTreeSet<String> {
         self.again.keys().cloned().collect()
     }
@@ -75,7 +76,7 @@ impl TaskLetters {
                 self.again.entry(task.clone()).or_default().push(id.clone());
                 None
             }
-            // What was not to be had then may be had now.
+            // A transient problem may be over by now.
             LetterStatus::Queued if letter.class == Class::Transient.as_str() => None,
             LetterStatus::Queued => Some(format!(
                 "was given up before, and is not tried again until somebody edits it or says `rep dlq retry {short}`"
@@ -90,7 +91,8 @@ impl TaskLetters {
         self.held.extend(held.map(|why| (task, why)));
     }
 
-    /// A person's wish counts for more than what became of it before. Issues have labels for that, which people take off.
+    /// Removes retried tasks from the held ones: a person's request overrides earlier failures.
+    /// Issues are held by their labels instead, which people remove.
     fn settled(mut self) -> Self {
         self.held.retain(|task, _| !self.again.contains_key(task) && !task.starts_with("issue-"));
         self
@@ -98,8 +100,8 @@ impl TaskLetters {
 }
 
 impl Desk<'_> {
-    /// Keeps an event that could not be handled for a person. A run that takes up a letter says there how it went, and
-    /// needs no other one.
+    /// Stores an event that could not be handled as a dead letter. A run that retries a letter
+    /// updates that one instead.
     pub(super) async fn bury(&self, call: &Call<'_>, outcome: &mut Outcome) {
         if self.letter.is_some() {
             return;
@@ -113,7 +115,7 @@ impl Desk<'_> {
         };
         let priority = match class {
             Class::Transient => Priority::Low,
-            // No task goes on before.
+            // All tasks are blocked.
             _ if is_continuous => Priority::High,
             Class::Permanent => Priority::High,
             Class::Mechanical | Class::Known | Class::Substantive => Priority::Medium,
@@ -159,16 +161,14 @@ impl Desk<'_> {
         }
     }
 
-    /// Says in the letter that this run took up what came of it.
+    /// Updates the letter that this run retried with its outcome.
     pub async fn settle(&self, outcome: &mut Outcome) {
         let Some(letter) = self.letter else { return };
-        // Tasks that were begun have letters of their own.
+        // Tasks that were started have their own letters.
         let is_handled = matches!(outcome.conclusion, Conclusion::Done | Conclusion::Answered)
             || !outcome.tasks.is_empty();
-        let turned = match is_handled {
-            true => self.turn(letter, LetterStatus::Resolved, &outcome.reason).await,
-            false => self.turn(letter, LetterStatus::Queued, &outcome.reason).await,
-        };
+        let to = if is_handled { LetterStatus::Resolved } else { LetterStatus::Queued };
+        let turned = self.turn(letter, to, &outcome.reason).await;
         outcome.notes.extend(turned.err().map(|error| error.to_string()));
     }
 
@@ -176,7 +176,7 @@ impl Desk<'_> {
         self.journal.letter_status(id, to, &self.worker.name, why).await.map(drop)
     }
 
-    /// What the letters of this repository say of tasks.
+    /// Reads the dead letters of tasks of this repository.
     pub(super) async fn task_letters(&self) -> Result<TaskLetters, JournalError> {
         let statuses = vec![LetterStatus::Queued, LetterStatus::Retrying, LetterStatus::Abandoned];
         let scope = Some(self.scope.to_owned());
@@ -192,15 +192,14 @@ impl Desk<'_> {
         }
     }
 
-    /// Keeps a task that was given up for a person, and ends the letters of one that is done.
+    /// Stores a failed task as a dead letter, and resolves the letters of a completed one.
     pub(super) async fn keep_task(&self, task: &Task, outcome: &mut Outcome, known: &TaskLetters) {
-        let of_task = |letters: &BTreeMap<String, Vec<String>>| {
-            letters.get(&task.id).cloned().unwrap_or_default()
+        let (to, which) = if outcome.conclusion.is_fine() {
+            (LetterStatus::Resolved, known.open.get(&task.id))
+        } else {
+            (LetterStatus::Queued, known.again.get(&task.id))
         };
-        let (to, which) = match outcome.conclusion.is_fine() {
-            true => (LetterStatus::Resolved, of_task(&known.open)),
-            false => (LetterStatus::Queued, of_task(&known.again)),
-        };
+        let which = which.cloned().unwrap_or_default();
         let is_known = !which.is_empty();
         for letter in which {
             let turned = self.turn(&letter, to, &outcome.reason).await;
@@ -217,7 +216,7 @@ impl Desk<'_> {
         };
         let letter = self.letter_of(outcome, LetterSource::Task, &task.title, priority);
         let letter = NewLetter { data: json!({ "task": task }), ..letter };
-        // An agent that changed nothing has said what it needs.
+        // The answer of an agent that changed nothing says what it needs.
         let asks = outcome.answer.as_deref().filter(|_| outcome.branch.is_none());
         let asks = asks.map(|answer| cut(answer, LETTER_QUESTION_CHARS_MAX));
         let question = asks.unwrap_or_else(|| letter.question.clone());
@@ -225,7 +224,7 @@ impl Desk<'_> {
     }
 }
 
-/// The question whose answer lets the work go on.
+/// Returns the question whose answer would let the work continue.
 fn question(class: Class) -> &'static str {
     match class {
         Class::Transient => "is what it waits for to be had again?",
@@ -236,15 +235,17 @@ fn question(class: Class) -> &'static str {
     }
 }
 
-/// Most characters of a text and most items of a list, from what is rarely too much to what is sure to fit.
+/// The maximum characters of a text and items of a list, from limits that rarely cut anything to
+/// ones that always fit.
 const CUTS: [(usize, usize); 5] =
     [(65_536, 1_000), (16_384, 300), (4_096, 100), (1_024, 100), (256, 30)];
 
-/// Room for what a letter has besides, and for what takes the place of secrets.
+/// The maximum size of an event in a letter. It leaves room for the other fields and for redaction
+/// marks.
 const EVENT_BYTES_MAX: usize = LETTER_BYTES_MAX / 4 * 3;
 
-/// An event as a letter keeps it: with where it happened and who caused it, which Actions may have said elsewhere, and
-/// without what is too long to be kept.
+/// Returns the event for a dead letter: with repository and sender, which Actions may have passed
+/// in variables, and with long texts and lists truncated.
 fn kept(event: &str, context: &Context) -> Value {
     let mut event: Value = serde_json::from_str(event).unwrap_or_else(|_| json!({}));
     if let Value::Object(fields) = &mut event {

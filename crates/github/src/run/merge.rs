@@ -1,4 +1,5 @@
-//! Whether the pull request of a run is merged: what is known of the run, from its journal where that is here.
+//! Collects what the journal knows about the run behind a pull request, and merges the pull request
+//! if it qualifies.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ use crate::publish::Opened;
 use repertoire_plan::state::{After, Kind};
 use repertoire_git::worktree::Worktrees;
 
-/// What is known of the run that made a branch.
+/// The facts about the run that created a branch.
 pub(super) struct Past {
     pub(super) made_by_us: Fact<bool>,
     pub(super) witness: Witness,
@@ -27,7 +28,8 @@ pub(super) struct Past {
 }
 
 impl Desk<'_> {
-    /// What a pull request says of itself, for whoever looks at it later; nothing where nothing is merged.
+    /// Returns the origin line of a pull request, for processes that look at it later; `None` if
+    /// auto-merge is off.
     pub(super) async fn origin(
         &self,
         call: &Call<'_>,
@@ -36,14 +38,15 @@ impl Desk<'_> {
     ) -> Option<Origin> {
         let run = run.filter(|_| self.settings.auto_merge.enabled)?.clone();
         let is_pull = call.context.entity.as_ref().is_some_and(|entity| entity.is_pull);
-        // What the work on a pull request is about is somebody's pull request, and not an issue to close.
+        // Work on a pull request is about that pull request, which is not an issue to close.
         let issue = wanted.about.filter(|_| !is_pull);
         let asked_by = self.askers(call, issue).await.ok();
         Some(Origin { run, issue, asked_by })
     }
 
-    /// Everybody who told us what to write: who caused the event or had it run again, who wrote the words, and who made an
-    /// issue a task. The clock is nobody.
+    /// Returns all accounts that told the bot what to write: the actor, the one that re-ran the
+    /// workflow, the authors of the text, and the one that made an issue a task. A schedule has no
+    /// account.
     async fn askers(
         &self,
         call: &Call<'_>,
@@ -67,7 +70,7 @@ impl Desk<'_> {
         Ok(all.into_iter().collect())
     }
 
-    /// Merges a pull request that was opened just now, if everything speaks for it; says what became of it.
+    /// Merges a pull request that was just opened, if all conditions hold, and returns the report.
     pub(super) async fn merge(
         &self,
         call: &Call<'_>,
@@ -76,11 +79,9 @@ impl Desk<'_> {
         origin: &Origin,
     ) -> Report {
         let past = self.past(origin, branch, commit.as_str()).await;
-        // One that was there before may be somebody else's. An event about it asks again, and looks at its text then.
-        let made_by_us = match opened.is_new {
-            true => past.made_by_us,
-            false => Fact::Known(false),
-        };
+        // A pull request that existed before may belong to another account. A later event checks it
+        // by its text.
+        let made_by_us = if opened.is_new { past.made_by_us } else { Fact::Known(false) };
         let asked = Fact::Known(call.admission == Admission::Write);
         let request = self.merge_request(opened.number, origin, asked, Past { made_by_us, ..past });
         let settings = &self.settings.auto_merge;
@@ -110,8 +111,8 @@ impl Desk<'_> {
         }
     }
 
-    /// What is known of the run that a pull request names. Only the journal is believed; where it is not here, the service has
-    /// to say everything.
+    /// Returns the facts about the run that a pull request names. Only the journal is trusted; if
+    /// it is not available, GitHub has to provide all evidence.
     pub(super) async fn past(&self, origin: &Origin, branch: &str, head: &str) -> Past {
         match self.journal.run(&origin.run).await {
             Err(error) => {
@@ -124,7 +125,7 @@ impl Desk<'_> {
             }
             Ok(None) => Past {
                 made_by_us: Fact::Known(true),
-                // A run that asks a person something opens no pull request.
+                // A run with an open question does not open a pull request.
                 open_question: Fact::Known(false),
                 witness: Witness::Service,
             },
@@ -141,7 +142,8 @@ impl Desk<'_> {
         }
     }
 
-    /// What the declared checks said of a commit. What was committed after them is checked again, where it is checked out.
+    /// Returns the result of the declared checks for a commit. If it was committed after them, they
+    /// are run again in its worktree.
     async fn checked(&self, run: &Run, head: &str) -> Result<Verification, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let steps = self.journal.steps(&run.id).await.map_err(|error| text(&error))?;
@@ -153,19 +155,19 @@ impl Desk<'_> {
         let (Some(checked), Some(now)) = (Oid::parse(&found.commit), Oid::parse(head)) else {
             return Ok(found);
         };
-        // A commit that is not here is no reason to believe anything of it.
+        // If a commit is not available locally, its tree cannot be compared.
         let (Ok(before), Ok(after)) =
             (self.house.tree_of(&checked).await, self.house.tree_of(&now).await)
         else {
             return Ok(found);
         };
-        match before == after {
-            true => Ok(Verification { commit: head.to_owned(), ..found }),
-            false => Ok(self.checked_again(run, &now).await?.unwrap_or(found)),
+        if before == after {
+            return Ok(Verification { commit: head.to_owned(), ..found });
         }
+        Ok(self.checked_again(run, &now).await?.unwrap_or(found))
     }
 
-    /// Runs all declared checks on a commit, if the run's own checkout is at it and has nothing else in it.
+    /// Runs all declared checks on a commit, if the run's own worktree is at that commit and clean.
     async fn checked_again(&self, run: &Run, head: &Oid) -> Result<Option<Verification>, String> {
         let worktrees = Worktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
         let Ok(Some(worktree)) = worktrees.of_run(run.id.as_str()).await else { return Ok(None) };
@@ -179,14 +181,14 @@ impl Desk<'_> {
         }
         let all: Vec<_> =
             self.request.checks.iter().chain(&self.request.final_checks).cloned().collect();
-        // The configuration is that of the base branch, whatever the checkout has.
+        // Use the configuration of the base branch, not that of the worktree.
         let station = self.runner.crew.station(self.house.dir(), self.request)?;
         let readable = vec![worktree.common_dir.clone()];
         let system = station.system.in_dir(&worktree.dir, readable);
         let mut place = system.workplace_of(run.id.as_str());
         place.environment = station.environment;
         let at_once = self.request.bounds.checks_at_once.max(1) as usize;
-        // They end by their own time limits: the work is done, and only its merge waits for them.
+        // No cancellation: the work is done, and the checks have their own timeouts.
         let verdict =
             declared::run_checks(&all, &place, &CancellationToken::new(), &|_| {}, at_once).await;
         let verdict = verdict.map_err(|error| error.to_string())?;
@@ -196,7 +198,7 @@ impl Desk<'_> {
     }
 }
 
-/// What a step of the plan loop says about the declared checks, if it ran them.
+/// Returns the result of the declared checks in a step of the plan loop, if it ran them.
 fn verification(step: &Step) -> Option<Verification> {
     if step.kind != Kind::Verification.as_str() {
         return None;
@@ -207,7 +209,7 @@ fn verification(step: &Step) -> Option<Verification> {
         step.result.get("checks").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
     let verdict = match (is_green, ran) {
         (true, true) => Verdict::Passed,
-        // Where none is declared, green says nothing.
+        // Without declared checks, green is meaningless.
         (true, false) => Verdict::Inconclusive,
         (false, _) => Verdict::Failed,
     };
@@ -219,7 +221,7 @@ fn verification(step: &Step) -> Option<Verification> {
     })
 }
 
-/// The settings with what is left of the time to wait.
+/// Returns the settings with the remaining waiting time.
 pub(super) fn waiting(settings: &AutoMerge, waited_seconds: u64) -> AutoMerge {
     let wait_seconds = settings.wait_seconds.saturating_sub(waited_seconds);
     AutoMerge { wait_seconds, ..settings.clone() }

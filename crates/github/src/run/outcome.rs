@@ -1,4 +1,4 @@
-//! What a run on GitHub came to.
+//! The outcome of a GitHub run.
 
 use repertoire_journal::RunId;
 use schemars::JsonSchema;
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use repertoire_checks::recover::Class;
 
-/// How a run on GitHub ended.
+/// The conclusion of a GitHub run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {
-    /// What was asked for is done: checks, review and plan agree.
+    /// The work is done: checks, review and plan agree.
     Done,
-    /// An answer was given, and nothing changed.
+    /// A question was answered, and nothing was changed.
     Answered,
     /// A person has to decide.
     Waiting,
-    /// It could not be done.
+    /// The work could not be done.
     Failed,
-    /// Nothing called for work.
+    /// No work was triggered.
     Skipped,
-    /// Whoever asked may not.
+    /// The actor is not allowed to ask for it.
     Refused,
 }
 
 impl Conclusion {
-    /// The word for it.
+    /// The name used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Conclusion::Done => "done",
@@ -37,50 +37,52 @@ impl Conclusion {
         }
     }
 
-    /// Whether the step of a workflow is green with it. What nobody asked for, or may not ask for, is no failure.
+    /// Returns true if the workflow step is green. An event that triggers nothing, or whose actor
+    /// has no rights, is not a failure.
     pub fn is_fine(self) -> bool {
         !matches!(self, Conclusion::Waiting | Conclusion::Failed)
     }
 }
 
-/// What a run on GitHub came to.
+/// The outcome of a GitHub run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
-    /// How it ended.
+    /// The conclusion of the run.
     pub conclusion: Conclusion,
-    /// Why, in a sentence.
+    /// The reason, in one sentence.
     pub reason: String,
-    /// What kind of failure it was, by what can be done about it; null if it was none.
+    /// The class of the failure, by what can be done about it; null if there was none.
     pub class: Option<Class>,
-    /// The mode that was chosen.
+    /// The mode that was selected.
     pub mode: Option<String>,
     /// The branch with the work.
     pub branch: Option<String>,
-    /// Whether it was pushed.
+    /// True if the branch was pushed.
     pub pushed: bool,
-    /// The pull request.
+    /// The number of the pull request.
     pub pull_request: Option<u64>,
-    /// What became of merging it.
+    /// The result of auto-merge, in one line.
     pub merge: Option<String>,
-    /// The checks on the last commit, in words.
+    /// The results of the checks on the last commit, as text.
     pub checks: Option<String>,
-    /// What the agent said in the end.
+    /// The final answer of the agent.
     pub answer: Option<String>,
-    /// The run in the journal.
+    /// The id of the run in the journal.
     pub run: Option<RunId>,
-    /// Each task, where there are several.
+    /// The outcomes of the tasks, in continuous operation.
     pub tasks: Vec<TaskOutcome>,
-    /// What people should know besides.
+    /// Further notes for people.
     pub notes: Vec<String>,
 }
 
 impl Outcome {
-    /// An end, and why.
+    /// Creates an outcome without work.
     pub fn new(conclusion: Conclusion, reason: impl Into<String>) -> Self {
         Outcome {
             conclusion,
             reason: reason.into(),
-            // What the work itself came to is known only to whoever did it.
+            // A failure outside of the work itself is permanent. For work, the caller sets the
+            // class.
             class: (!conclusion.is_fine()).then_some(Class::Permanent),
             mode: None,
             branch: None,
@@ -96,19 +98,19 @@ impl Outcome {
     }
 }
 
-/// What became of one task of several.
+/// The outcome of one task of several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskOutcome {
-    /// Its id.
+    /// The id of the task.
     pub id: String,
-    /// Its title.
+    /// The title of the task.
     pub title: String,
-    /// How it ended.
+    /// The conclusion of the task.
     pub conclusion: Conclusion,
-    /// Why.
+    /// The reason for the conclusion.
     pub reason: String,
     /// The branch with the work.
     pub branch: Option<String>,
-    /// The pull request.
+    /// The number of the pull request.
     pub pull_request: Option<u64>,
 }

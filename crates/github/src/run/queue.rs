@@ -1,4 +1,5 @@
-//! Continuous mode: task after task through the plan loop, each on a fresh branch, until there is a reason to stop.
+//! Continuous operation: runs the plan loop for one task after the other, each on a fresh branch,
+//! until there is a reason to stop.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -26,36 +27,36 @@ use crate::tracking::{CommentKind, Saying, Tracking, TrackingSettings};
 use repertoire_checks::recover::Class;
 use crate::limits::{CLAIM_LEASE, TASKS_FILE_BYTES_MAX};
 
-/// Tasks in a row that may fail before something common must be broken.
+/// The number of consecutive failures after which the run stops, since a common cause is likely.
 const FAILURES_MAX: usize = 3;
 
-/// How tasks are worked through.
+/// The settings of continuous operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Continuous {
-    /// Where tasks come from, in this order.
+    /// The sources of tasks, in this order.
     pub sources: Vec<Source>,
-    /// The list of boxes.
+    /// The file with the checkbox list.
     #[schemars(with = "String")]
     pub tasks_file: Utf8PathBuf,
     /// The plan, if there is one.
     #[schemars(with = "Option<String>")]
     pub plan: Option<Utf8PathBuf>,
-    /// Most tasks of a run; the mode's own number if absent.
+    /// The maximum number of tasks in a run; that of the mode if absent.
     pub max_tasks: Option<u32>,
-    /// How long all tasks of a run may take.
+    /// The maximum time for all tasks of a run.
     pub max_time: Option<Duration>,
-    /// Most US dollars of all tasks of a run.
+    /// The maximum cost of all tasks of a run, in US dollars.
     pub max_cost: Option<f64>,
-    /// The pause between tasks; the mode's own if absent.
+    /// The pause between tasks; that of the mode if absent.
     pub delay: Option<Duration>,
-    /// Whether the first failure ends the run.
+    /// True if the first failure ends the run.
     pub stop_on_first_failure: bool,
     /// The label of issues whose task is done.
     pub done_label: String,
     /// The label of issues whose task waits for a person.
     pub waiting_label: String,
-    /// How long the label of a run at work holds other runs back.
+    /// The time for which the label of a working run keeps other runs away.
     pub claim: Duration,
 }
 
@@ -77,7 +78,7 @@ impl Default for Continuous {
     }
 }
 
-/// How many tasks, how fast, and how failures count.
+/// The number of tasks, the pause between them, and the rule for failures.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     max: u32,
@@ -94,7 +95,7 @@ impl Pace {
         }
     }
 
-    /// Whether to stop before the next task, and why.
+    /// Returns the reason to stop before the next task, if there is one.
     fn stop(&self, done: &[TaskOutcome]) -> Option<String> {
         let failed = |task: &TaskOutcome| task.conclusion == Conclusion::Failed;
         let in_a_row = done.iter().rev().take_while(|task| failed(task)).count();
@@ -109,13 +110,13 @@ impl Pace {
     }
 }
 
-/// What waits, and what letters say of it.
+/// The pending tasks, and their dead letters.
 struct Waiting {
     queue: Queue,
     letters: TaskLetters,
 }
 
-/// A task among those of its run.
+/// A task of a run, with its context.
 struct Turn<'a> {
     task: &'a Task,
     earlier: &'a [TaskOutcome],
@@ -133,7 +134,7 @@ struct Worked {
 }
 
 impl Desk<'_> {
-    /// Works through what is waiting.
+    /// Works through the pending tasks.
     pub(super) async fn work_through(
         &self,
         call: &Call<'_>,
@@ -143,7 +144,7 @@ impl Desk<'_> {
             Ok(waiting) => self.tasks(call, &waiting, shutdown).await,
             Err(why) => Outcome::new(Conclusion::Failed, why),
         };
-        // What ended before any task was begun is in no other letter.
+        // A failure before the first task is in no other letter yet.
         let is_kept = !outcome.tasks.is_empty() || shutdown.is_cancelled();
         if !outcome.conclusion.is_fine() && !is_kept {
             self.bury(call, &mut outcome).await;
@@ -161,13 +162,14 @@ impl Desk<'_> {
         let queue = &waiting.queue;
         let passed = queue.passed_over.iter().map(|one| format!("{} {}", one.id, one.why));
         let notes: Vec<String> = passed.collect();
-        let mut outcome = match queue.tasks.is_empty() {
-            true => Outcome::new(Conclusion::Skipped, "no task waits that may be picked"),
-            false => match self.basis(shutdown).await {
+        let mut outcome = if queue.tasks.is_empty() {
+            Outcome::new(Conclusion::Skipped, "no task waits that may be picked")
+        } else {
+            match self.basis(shutdown).await {
                 Basis::Green => self.one_after_another(call, waiting, shutdown).await,
                 Basis::Red(why) => Outcome::new(Conclusion::Failed, why),
                 Basis::Stopped => Outcome::new(Conclusion::Waiting, "somebody stopped it"),
-            },
+            }
         };
         outcome.notes.extend(notes);
         outcome
@@ -196,7 +198,7 @@ impl Desk<'_> {
                     () = tokio::time::sleep(pace.delay) => {}
                     () = shutdown.cancelled() => continue,
                 }
-                // The pause is part of the run as well.
+                // The pause counts towards the time budget.
                 why = left.used_up(Instant::now());
                 if why.is_some() {
                     break;
@@ -223,7 +225,7 @@ impl Desk<'_> {
         outcome
     }
 
-    /// Does a task, unless somebody else was quicker.
+    /// Does a task, unless another run claimed it first.
     async fn task(
         &self,
         call: &Call<'_>,
@@ -248,7 +250,7 @@ impl Desk<'_> {
         Ok(worked)
     }
 
-    /// The label of an issue that is worked on. What is said there is said in the end.
+    /// Returns the settings of the claim: only a label. The comment is written at the end.
     fn claim(&self, call: &Call<'_>, number: u64, rules: &IssueRules) -> TrackingSettings {
         TrackingSettings {
             number,
@@ -277,7 +279,7 @@ impl Desk<'_> {
             outcome.class = Some(Class::Permanent);
             outcome.reason = "nothing was changed; what the agent said needs a decision".to_owned();
         }
-        // Whoever stopped it does not mean that it should not be done.
+        // A user who stops the run does not want the task dropped.
         let is_stopped = outcome.conclusion == Conclusion::Waiting && shutdown.is_cancelled();
         self.tell(call, task, rules, is_stopped, &mut outcome).await;
         if !is_stopped {
@@ -299,7 +301,7 @@ impl Desk<'_> {
         }
     }
 
-    /// What a piece of work cost, as far as that is known.
+    /// Returns the cost of a piece of work, as far as it is known.
     async fn cost_of(&self, outcome: &Outcome) -> f64 {
         let Some(run) = &outcome.run else { return 0.0 };
         let run = self.journal.run(run).await.ok().flatten();
@@ -309,10 +311,6 @@ impl Desk<'_> {
     fn wanted_of(&self, call: &Call<'_>, turn: &Turn<'_>) -> Wanted {
         let task = turn.task;
         let grant = grant(call.mode, &call.admission, &self.settings.network);
-        let line = |one: &TaskOutcome| {
-            let branch = one.branch.as_deref().unwrap_or("no branch");
-            format!("{} {}, {branch}", one.id, one.conclusion.as_str())
-        };
         let facts = TaskFacts {
             id: task.id.clone(),
             source: task.source.as_str().to_owned(),
@@ -320,7 +318,7 @@ impl Desk<'_> {
             body: task.body.clone(),
             author: (task.source == Source::Issue).then(|| "whoever opened the issue".to_owned()),
             number: format!("{} of at most {}", turn.earlier.len() + 1, turn.max),
-            earlier: turn.earlier.iter().map(line).collect(),
+            earlier: turn.earlier.iter().map(describe_earlier).collect(),
         };
         let limits = allowance::words(&turn.limits);
         let facts = Facts { task: Some(facts), limits, ..self.facts(call, &grant) };
@@ -343,7 +341,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Says at the source of a task how it ended.
+    /// Reports the outcome at the source of a task.
     async fn tell(
         &self,
         call: &Call<'_>,
@@ -391,7 +389,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Everything that waits, in one order.
+    /// Returns all pending tasks, in order.
     async fn waiting(&self, call: &Call<'_>) -> Result<Waiting, String> {
         let letters = self.task_letters().await.map_err(|error| error.to_string())?;
         let sources = &self.settings.continuous.sources;
@@ -437,8 +435,8 @@ impl Desk<'_> {
         }
     }
 
-    /// What is not to be picked though it is there. Issues have labels to say so; other tasks have letters, and branches that
-    /// wait for somebody to look at them.
+    /// Returns the tasks that must not be picked, with the reason. Issues have labels for that;
+    /// other tasks have dead letters, and branches that wait for a review.
     async fn held(
         &self,
         all: &[Task],
@@ -465,7 +463,13 @@ impl Desk<'_> {
     }
 }
 
-/// What a run over several tasks came to.
+/// Describes an earlier task of the run, for the prompt of the next one.
+fn describe_earlier(task: &TaskOutcome) -> String {
+    let branch = task.branch.as_deref().unwrap_or("no branch");
+    format!("{} {}, {branch}", task.id, task.conclusion.as_str())
+}
+
+/// Returns the outcome of a run over several tasks.
 fn ended(done: Vec<TaskOutcome>, waiting: usize, why: Option<String>) -> Outcome {
     let count = |conclusion| done.iter().filter(|task| task.conclusion == conclusion).count();
     let (finished, failed) = (count(Conclusion::Done), count(Conclusion::Failed));

@@ -1,4 +1,5 @@
-//! One piece of work on GitHub: the plan loop does it, on a branch of its own, and says what came of it.
+//! Does a piece of work on GitHub: runs the plan loop on a separate branch, and summarises the
+//! result.
 
 use std::collections::BTreeSet;
 
@@ -16,76 +17,68 @@ use repertoire_plan::{DriveError, KIND, Places, PlanRequest, PlanState, Runner};
 /// A piece of work.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
-    /// What people know it by.
+    /// The name shown to people.
     pub(super) name: String,
-    /// What the plan loop is asked for.
+    /// The request to the plan loop.
     pub(super) request: PlanRequest,
-    /// The commit that it begins on.
+    /// The commit on which work starts.
     pub(super) start: Oid,
-    /// What it may use.
     pub(super) limits: Limits,
 }
 
-/// What came of it.
+/// The result of a piece of work.
 #[derive(Clone, Debug)]
 pub(super) struct Worked {
     pub(super) run: Run,
     pub(super) conclusion: Conclusion,
     pub(super) reason: String,
-    /// What kind of failure it was, if it was one.
+    /// The class of the failure, if there was one.
     pub(super) class: Option<Class>,
-    /// What the agent said in the end.
+    /// The final answer of the agent.
     pub(super) answer: Option<String>,
-    /// The checks on the last commit, in words.
+    /// The results of the checks on the last commit, as text.
     pub(super) checks: Option<String>,
     /// The last commit, if anything was changed.
     pub(super) head: Option<Oid>,
 }
 
-/// Why a piece of work could not be begun or recorded.
+/// The reason a piece of work could not be started or recorded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkError {
-    /// The repository cannot be used.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The configuration of the base branch cannot be used.
     #[error(transparent)]
     Base(#[from] crate::base::BaseError),
-    /// The worktree cannot be used.
     #[error(transparent)]
     Worktree(#[from] repertoire_git::worktree::WorktreeError),
-    /// The checks cannot be run.
     #[error(transparent)]
     Checks(#[from] repertoire_checks::declared::CheckError),
-    /// The worktree cannot be set up.
     #[error(transparent)]
     Setup(#[from] repertoire_plan::worktree_setup::SetupError),
-    /// A file cannot be written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The run was lost.
+    /// The lease of the run was lost.
     #[error(transparent)]
     Drive(#[from] DriveError),
-    /// What is asked for cannot be written down.
+    /// The request cannot be serialised.
     #[error("what is asked for cannot be written down: {0}")]
     Request(#[from] serde_json::Error),
-    /// Somebody else has the run.
+    /// Another worker claimed the run.
     #[error("somebody else took the run {0} before it was begun")]
     Taken(RunId),
 }
 
-/// Who does the work, and where it is recorded.
+/// The dependencies for doing work.
 #[derive(Clone, Copy)]
 pub(super) struct Bench<'a> {
     pub(super) journal: &'a Journal,
     pub(super) runner: &'a Runner,
     pub(super) worker: &'a Worker,
-    /// The repository, as the folder that skills and configuration are read from.
+    /// The repository, in the folder from which skills and configuration are read.
     pub(super) house: &'a Git,
-    /// Hears of every run before it begins.
+    /// Called for every run before it starts.
     pub(super) on_run: &'a (dyn Fn(&RunId) + Sync),
 }
 
@@ -97,11 +90,11 @@ impl Bench<'_> {
         shutdown: &CancellationToken,
     ) -> Result<Worked, WorkError> {
         let id = RunId::new();
-        // The loop begins on branches, and the commit may be on none.
+        // The plan loop starts from a branch, but the commit may not be on one.
         let start = format!("repertoire-start/{}", id.short());
         self.house.set_branch(&start, &piece.start, None, "where a run on GitHub begins").await?;
         let worked = self.work_from(id, &start, piece, shutdown).await;
-        // A leftover branch is untidy and harms nothing.
+        // A leftover branch does no harm.
         let _ = self.house.delete_branch(&start).await;
         worked
     }
@@ -115,7 +108,7 @@ impl Bench<'_> {
     ) -> Result<Worked, WorkError> {
         let request = PlanRequest {
             base_branch: Some(start.to_owned()),
-            // The house is a checkout of its own: what lies there is nobody's work.
+            // The base checkout is separate, so changes in it are not a user's work.
             allow_dirty: true,
             ..piece.request
         };
@@ -124,7 +117,7 @@ impl Bench<'_> {
             kind: KIND.to_owned(),
             name: piece.name,
             workspace: self.house.dir().to_string(),
-            // Nobody else has this checkout.
+            // Only this process has the checkout, so no other worker may claim the run.
             labels: BTreeSet::from([format!("github:{id}")]),
             priority: 0,
             limits: piece.limits,
@@ -150,15 +143,15 @@ impl Bench<'_> {
         Ok(Worked { conclusion, reason, class, answer, checks: checks(&steps), head, run })
     }
 
-    /// Who does the work, without what other runs wrote down for later ones: that may be words of a stranger, which nobody
-    /// but their own task may hear.
+    /// Returns the runner with a separate folder for learnings. Learnings of other runs may contain
+    /// untrusted text, which must not reach other tasks.
     fn alone(&self, run: &RunId) -> Runner {
         let learnings = self.runner.places.runs.join(run.as_str()).join("learnings");
         let places = Places { learnings, ..self.runner.places.clone() };
         Runner { places, ..self.runner.clone() }
     }
 
-    /// Whether the loop gave a task of the run up.
+    /// Returns true if the loop gave up a task of the run.
     async fn has_failed(&self, run: &RunId) -> Result<bool, JournalError> {
         let (mut state, mut after) = (PlanState::default(), 0);
         loop {
@@ -167,33 +160,35 @@ impl Bench<'_> {
             after = last.seq;
             page.iter().for_each(|event| state.apply(&event.payload));
         }
-        // A plan may have tasks that failed long ago.
+        // Ignore tasks of a plan that failed in earlier runs.
         let has_failed = state.marked(Mark::Failed).any(|(_, task)| task.touched);
         Ok(has_failed)
     }
 }
 
-/// What an agent said in an implementation.
+/// Returns the answer of the agent in an implementation step.
 fn said(step: &Step) -> Option<String> {
     let text = step.result.get("text").and_then(Value::as_str)?.trim();
     (step.kind == "implementation" && !text.is_empty()).then(|| text.to_owned())
 }
 
-/// The last checks, in words.
+/// Describes the last checks.
 fn checks(steps: &[Step]) -> Option<String> {
     let last = steps.iter().rev().find(|step| step.kind == "verification")?;
-    let one = |check: &Value| {
-        let name = check.get("name")?.as_str()?;
-        let status = check.get("status")?;
-        let status =
-            status.as_str().map_or_else(|| "skipped".to_owned(), |word| word.replace('_', " "));
-        Some(format!("{name} {status}"))
-    };
-    let all: Vec<String> = last.result.get("checks")?.as_array()?.iter().filter_map(one).collect();
+    let all = last.result.get("checks")?.as_array()?.iter();
+    let all: Vec<String> = all.filter_map(check_in_words).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-/// How a run of the plan loop ended, as people on GitHub understand it.
+fn check_in_words(check: &Value) -> Option<String> {
+    let name = check.get("name")?.as_str()?;
+    let status = check.get("status")?;
+    let status =
+        status.as_str().map_or_else(|| "skipped".to_owned(), |word| word.replace('_', " "));
+    Some(format!("{name} {status}"))
+}
+
+/// Converts the result of a plan run to a conclusion with a reason.
 fn conclude(run: &Run, steps: &[Step], has_failed: bool) -> (Conclusion, String) {
     let reason = run.reason.clone().unwrap_or_default();
     let is_answer =
@@ -204,7 +199,7 @@ fn conclude(run: &Run, steps: &[Step], has_failed: bool) -> (Conclusion, String)
         }
         RunStatus::Completed => (Conclusion::Done, or(&reason, "plan, review and checks agree")),
         RunStatus::Failed => (Conclusion::Failed, or(&reason, "the run failed")),
-        // A task that was given up leaves a run that waits for a person.
+        // A task that was given up leaves the run waiting for a person.
         RunStatus::Waiting if has_failed => (Conclusion::Failed, last_failure(steps, &reason)),
         RunStatus::Waiting => (Conclusion::Waiting, or(&reason, "a person has to decide")),
         RunStatus::Queued | RunStatus::Running => {
@@ -216,11 +211,11 @@ fn conclude(run: &Run, steps: &[Step], has_failed: bool) -> (Conclusion, String)
     }
 }
 
-/// What kind of failure it was, by what can be done about it.
+/// Returns the class of the failure, by what can be done about it.
 fn class(run: &Run, conclusion: Conclusion) -> Option<Class> {
     match (conclusion, run.status) {
         (Conclusion::Failed, _) => Some(Class::Substantive),
-        // It waits for a time, or its worker was told to stop.
+        // The run is deferred, or its worker was told to stop.
         (Conclusion::Waiting, RunStatus::Queued | RunStatus::Running) => Some(Class::Transient),
         (Conclusion::Waiting, _) => Some(Class::Permanent),
         _ => None,

@@ -1,34 +1,34 @@
-//! Addresses of links and pictures. Readers see the text of a link and not its address, so an address keeps only as much as
-//! says where it leads.
+//! Shortens the addresses of links and images. Readers see the text of a link and not its address,
+//! so only as much of an address is kept as shows where it leads.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Longest part of an address behind its host.
+/// The maximum length of an address after its host.
 const PATH_CHARS_MAX: usize = 40;
 
-/// Most words behind the host.
+/// The maximum number of words after the host.
 const PATH_WORDS_MAX: usize = 3;
 
-/// Longest path to a file of a repository.
+/// The maximum length of the path of a file in a repository.
 const FILE_CHARS_MAX: usize = 200;
 
-/// Most words in the path to a file of a repository.
+/// The maximum number of words in the path of a file in a repository.
 const FILE_WORDS_MAX: usize = 8;
 
-/// Most words in one part of a host name.
+/// The maximum number of words in one label of a host name.
 const HOST_WORDS_MAX: usize = 3;
 
-/// Longest host name.
+/// The maximum length of a host name.
 const HOST_CHARS_MAX: usize = 60;
 
-/// More letters than this in one run are more than one word.
+/// The maximum length of a word. A longer run of letters counts as several words.
 const WORD_CHARS_MAX: usize = 20;
 
-/// Addresses on GitHub that name an issue, a pull request, a discussion, a commit or a run. Only the names of the owner and
-/// of the repository are chosen by people.
+/// URLs on GitHub of an issue, pull request, discussion, commit or workflow run. Users choose only
+/// the names of the owner and the repository in them.
 static NUMBERED: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"^/[A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}/",
@@ -38,7 +38,7 @@ static NUMBERED: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// The part of an address on GitHub before the path to a file.
+/// The part of a URL on GitHub before the path of a file.
 static FILE: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"^(/[A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}/(?:blob|blame|raw|tree)/)[^?#]*\.[A-Za-z0-9]{1,8}",
@@ -46,12 +46,12 @@ static FILE: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// A path to a file beside the text.
+/// A relative path of a file.
 static RELATIVE: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"^(?:[A-Za-z0-9._-]+/)*[A-Za-z0-9._-]+\.[A-Za-z0-9]{1,8}(?:#L[0-9]+(?:-L[0-9]+)?)?$")
 });
 
-/// An address on GitHub in the text. GitHub shows some of them shorter than they are.
+/// A URL on GitHub in running text. GitHub displays some of them shortened.
 static ON_GITHUB: LazyLock<Regex> =
     LazyLock::new(|| regex(r#"https?://(?:[a-z]+\.)?github\.com/[^\s<>()\[\]"'`|…]+"#));
 
@@ -59,10 +59,10 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is a constant")
 }
 
-/// Marks where an address was cut.
+/// Marks the end of a shortened address.
 const CUT_MARK: char = '…';
 
-/// The address as far as it says where it leads; `None` if all of it does.
+/// Returns the shortened address; `None` if it can stay as it is.
 pub(super) fn shortened(address: &str) -> Option<String> {
     let whole = address.strip_suffix(CUT_MARK).unwrap_or(address);
     let kept = kept_of(whole);
@@ -105,12 +105,12 @@ fn kept_without_host(address: &str, plain: usize) -> String {
     address[..bounds.end(address, plain)].to_owned()
 }
 
-/// Characters of an address that stand for themselves in Markdown and HTML.
+/// Returns true for characters of an address that have no special meaning in Markdown and HTML.
 fn is_plain(c: char) -> bool {
     c.is_ascii_graphic() && !"<>()[]\"'`\\%+|{}^*!$".contains(c)
 }
 
-/// A host name without a user before it, and without a sentence in it.
+/// Returns true for a host name without user information and without a sentence in it.
 fn is_plain_host(host: &str) -> bool {
     let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '_');
     host.len() <= HOST_CHARS_MAX
@@ -119,11 +119,11 @@ fn is_plain_host(host: &str) -> bool {
         && words(host).len() <= 2 * HOST_WORDS_MAX
 }
 
-/// How much of a path stays.
+/// The limits on the part of a path that is kept.
 struct Bounds {
     chars: usize,
     words: usize,
-    /// The bytes at the start that do not count.
+    /// The number of bytes at the start that do not count as words.
     free: usize,
 }
 
@@ -149,14 +149,15 @@ impl Bounds {
         }
     }
 
-    /// Where the part that stays ends: before the first word too many, or before the word that something unusual is in.
+    /// Returns the end of the part that is kept: before the first excess word, or before the word
+    /// with an unusual character.
     fn end(&self, path: &str, plain: usize) -> usize {
         let long = path.char_indices().nth(self.chars).map_or(path.len(), |(at, _)| at);
         let words = words(&path[self.free..]);
         let excess = words.get(self.words).map_or(path.len(), |word| self.free + word.start);
         let stop = long.min(plain).min(path.len());
         let is_break = |c: char| !c.is_alphanumeric();
-        // A word that is cut in its middle would be left alone.
+        // Don't cut within a word.
         let whole = if stop < path.len() {
             path[..stop].rfind(is_break).map_or(0, |at| at + 1)
         } else {
@@ -166,13 +167,13 @@ impl Bounds {
     }
 }
 
-/// Whether the owner and the repository at the start of a path are named as people name them.
+/// Returns true if the names of owner and repository at the start of a path are not sentences.
 fn has_plain_repository(path: &str) -> bool {
     path.split('/').skip(1).take(2).all(|name| words(name).len() <= PATH_WORDS_MAX)
 }
 
-/// The words of a text that has no blanks: runs of letters, divided where small letters become capital ones. A run that is
-/// too long for a word counts as many. Numbers and digests are no words.
+/// Returns the words of a text without spaces: runs of letters, split at camel case. A run that is
+/// too long for a word counts as several. Numbers and digests are not words.
 fn words(text: &str) -> Vec<Range<usize>> {
     static RUN: LazyLock<Regex> = LazyLock::new(|| regex(r"[A-Za-z0-9]+"));
     static PART: LazyLock<Regex> = LazyLock::new(|| regex(r"[A-Z]{2,}|[A-Z]?[a-z]+|[A-Z]"));
@@ -199,7 +200,7 @@ fn is_digest(run: &str) -> bool {
         && run.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// The addresses on GitHub in a text that are to be shortened, with what is left of them.
+/// Returns the URLs on GitHub in a text that have to be shortened, with their replacements.
 pub(super) fn on_github(text: &str) -> Vec<(Range<usize>, String)> {
     let found = ON_GITHUB.find_iter(text).filter(|found| found.as_str().contains(['#', '?']));
     found

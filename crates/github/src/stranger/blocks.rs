@@ -1,11 +1,13 @@
-//! Fenced blocks: info strings that are not shown, and blocks that GitHub draws as a picture instead of showing their text.
+//! Fenced code blocks: info strings, which are not shown, and blocks that GitHub draws as an image
+//! instead of showing their text.
 
 use std::ops::Range;
 
 use super::markup::Edit;
 use super::{Hidden, formulas};
 
-/// Languages whose name may stay behind a fence. All else there is not shown, so it goes.
+/// The languages that may stay in an info string. The rest of an info string is not shown, so it is
+/// removed.
 const LANGUAGES: &[&str] = &[
     "bash",
     "c",
@@ -95,10 +97,10 @@ const LANGUAGES: &[&str] = &[
     "zsh",
 ];
 
-/// Blocks that are drawn as maps and models.
+/// Blocks that are drawn as maps and 3D models.
 const PICTURES: &[&str] = &["geojson", "topojson", "stl"];
 
-/// Lines of a diagram that are not drawn, or that decide how something is drawn, by their first word.
+/// The first words of diagram lines that are not drawn, or that only change the style.
 const DIAGRAM_LINES: &[&str] = &[
     "%%",
     "acctitle",
@@ -116,13 +118,14 @@ const DIAGRAM_LINES: &[&str] = &[
     "properties",
 ];
 
-/// Longest name in a diagram. Names of nodes with a label are not drawn.
+/// The maximum length of a name in a diagram. The names of nodes with a label are not drawn.
 const DIAGRAM_NAME_CHARS_MAX: usize = 24;
 
-/// Most words of such a name.
+/// The maximum number of words in such a name.
 const DIAGRAM_NAME_WORDS_MAX: usize = 3;
 
-/// The edits that clean a fenced block. `block` is the block with its fences, `content` the ranges of its lines.
+/// Returns the edits that sanitise a fenced block. `block` is the block with its fences, `content`
+/// the ranges of its lines.
 pub(super) fn edits_of_fenced(
     text: &str,
     block: &Range<usize>,
@@ -169,7 +172,7 @@ fn lines_of(text: &str, range: Range<usize>) -> impl Iterator<Item = Range<usize
     })
 }
 
-/// A diagram keeps the lines that name what is drawn.
+/// Returns the removals of diagram lines that are not drawn.
 fn hidden_diagram_lines(text: &str, lines: impl Iterator<Item = Range<usize>>) -> Vec<Edit> {
     let mut edits = Vec::new();
     let (mut is_description, mut is_settings) = (false, false);

@@ -1,4 +1,4 @@
-//! Entities of HTML that stand for characters that nobody sees.
+//! HTML entities that stand for invisible characters.
 
 use std::sync::LazyLock;
 
@@ -9,12 +9,12 @@ use repertoire_text::invisible::is_invisible;
 use super::{Counts, Hidden, replace_all};
 
 static ENTITY: LazyLock<Regex> = LazyLock::new(|| {
-    // Browsers take a number without its semicolon, and any number of zeros before it.
+    // Browsers accept a number without a semicolon, and with any number of leading zeros.
     Regex::new(r"&(?:#[xX]0*([0-9a-fA-F]{1,6})|#0*([0-9]{1,7})|([A-Za-z]{2,24}));?")
         .expect("the pattern is written right")
 });
 
-/// Names of such characters.
+/// The named entities of invisible characters.
 const NAMES: &[&str] = &[
     "shy",
     "zwj",
@@ -48,7 +48,7 @@ pub(super) fn without_invisible(text: &str, counts: &mut Counts) -> String {
                 char::from_u32(code).is_some_and(|c| is_invisible(c) && !is_layout(c))
             }
             (None, Some(name)) => {
-                // A name counts only with its semicolon, but for the oldest ones.
+                // A named entity needs its semicolon, except for the oldest ones, such as `&shy`.
                 let whole = found[0].ends_with(';') || name.as_str() == "shy";
                 whole && NAMES.contains(&name.as_str())
             }

@@ -1,4 +1,4 @@
-//! Fences around data, whose end nobody can forge.
+//! Fences around untrusted data, with an end that cannot be forged.
 
 use std::sync::LazyLock;
 
@@ -6,23 +6,22 @@ use regex::Regex;
 
 use super::{Clean, Counts, Hidden, clean, clean_code, quoted, replace_all};
 
-/// Whose text it is.
+/// The origin of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// What it is: `body`, `comment 7` and the like. Ours, not theirs.
+    /// The kind of text: `body`, `comment 7` and the like. Chosen by us, not by the author.
     pub what: String,
-    /// Who wrote it.
     pub author: String,
-    /// What the author may do in the repository, as far as anybody asked.
+    /// The author's permission in the repository, if it was looked up.
     pub permission: Option<String>,
 }
 
-/// What looks like a line of a fence.
+/// Matches text that looks like a line of a fence.
 static FENCE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)<<<+\s*(?:begin|end)\b").expect("the pattern is written right")
 });
 
-/// Makes text that looks like a fence look like text.
+/// Breaks text that looks like a fence.
 pub(super) fn without_fences(text: &str, counts: &mut Counts) -> String {
     replace_all(text, &FENCE, |found| {
         counts.add(Hidden::Fence);
@@ -30,12 +29,13 @@ pub(super) fn without_fences(text: &str, counts: &mut Counts) -> String {
     })
 }
 
-/// A cleaned text between two lines that carry a word of this run. The word is not in the text: where it is, it goes.
+/// Sanitises a text and puts it between two lines that carry the nonce of this run. The nonce is
+/// broken if it occurs in the text.
 pub fn fence(origin: &Origin, text: &str, nonce: &str) -> Clean {
     between(origin, clean(text), nonce)
 }
 
-/// The same for code, such as a diff: what is shown there stays.
+/// Like [`fence`] for code, such as a diff, in which comments and attributes are visible and stay.
 pub fn fence_code(origin: &Origin, text: &str, nonce: &str) -> Clean {
     between(origin, clean_code(text), nonce)
 }
@@ -51,7 +51,7 @@ fn between(origin: &Origin, clean: Clean, nonce: &str) -> Clean {
     Clean { text, removed }
 }
 
-/// A thing of one line as data: quoted, with whose it is.
+/// Returns text of one line as data: quoted, with its origin.
 pub fn line_of(origin: &Origin, text: &str, nonce: &str) -> String {
     let text = quoted(&without_nonce(text, nonce));
     let (what, author) = (&origin.what, quoted(&origin.author));
@@ -65,19 +65,17 @@ fn permission(origin: &Origin) -> String {
     }
 }
 
-/// Whoever knows the word must not use it. Taking it out may put another together, so it is broken, not taken.
+/// Replaces the nonce in a text by a placeholder. Removing it could join two parts into another
+/// nonce.
 fn without_nonce(text: &str, nonce: &str) -> String {
-    match nonce.is_empty() {
-        true => text.to_owned(),
-        false => replace_ignoring_case(text, nonce),
-    }
+    if nonce.is_empty() { text.to_owned() } else { replace_ignoring_case(text, nonce) }
 }
 
 fn replace_ignoring_case(text: &str, nonce: &str) -> String {
     let pattern = format!("(?i){}", regex::escape(nonce));
     match Regex::new(&pattern) {
         Ok(pattern) => pattern.replace_all(text, "[…]").into_owned(),
-        // A word that no pattern can be made of is not one of ours.
+        // Unreachable for escaped text of a sane length, but fall back to an exact match.
         Err(_) => text.replace(nonce, "[…]"),
     }
 }

@@ -1,4 +1,4 @@
-//! Formulas in TeX that hide what is in them: phantoms, white and tiny text, definitions.
+//! TeX formulas that hide text: phantoms, white and tiny text, definitions.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use regex::Regex;
 use super::markup::{Ranges, holding};
 use super::{Counts, Hidden, part};
 
-/// Commands that draw all of their arguments so that they can be read. Formulas with other commands are removed.
+/// The commands that draw all of their arguments legibly. Formulas with other commands are removed.
 const DRAWN: &str = "\
     alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi omicron pi \
     varpi rho varrho sigma varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma \
@@ -27,12 +27,13 @@ const DRAWN: &str = "\
     rVert vert Vert lbrace rbrace lbrack rbrack backslash text textbf textit textrm textsf texttt mathrm mathbf \
     mathit mathsf mathtt mathcal mathbb mathfrak mathscr boldsymbol bm mbox quad qquad begin end hline";
 
-/// Environments that draw all of their content.
+/// The environments that draw all of their content.
 const ENVIRONMENTS: &str = "\
     matrix pmatrix bmatrix vmatrix Vmatrix Bmatrix smallmatrix cases aligned align align* gather gather* \
     gathered split equation equation*";
 
-/// Parts of formulas that have to be looked at: commands, comments, moved lines, and spaces that move things back.
+/// Matches the parts of formulas that have to be examined: commands, comments, shifted lines, and
+/// negative spaces.
 static SIGN: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\\\\\s*\[|\\begin\s*\{([^{}]*)\}|\\([A-Za-z]+)|(?:\\!\s*){3,}|\\(?s:.)|%")
         .expect("the pattern is a constant")
@@ -42,14 +43,14 @@ fn is_listed(names: &str, name: &str) -> bool {
     names.split_ascii_whitespace().any(|known| known == name)
 }
 
-/// The places in TeX of what may hide something.
+/// Returns the positions in TeX of constructs that may hide something.
 fn suspects(tex: &str) -> impl Iterator<Item = usize> {
     SIGN.captures_iter(tex).filter_map(|found| {
         let whole = found.get(0).expect("a match has a whole");
         let is_drawn = match (found.get(1), found.get(2)) {
             (Some(environment), _) => is_listed(ENVIRONMENTS, environment.as_str().trim()),
             (None, Some(command)) => is_listed(DRAWN, command.as_str()),
-            // A backslash and another character is a space or that character.
+            // A backslash with one other character is a space or that character.
             (None, None) => {
                 let sign = whole.as_str();
                 sign.starts_with('\\') && sign.chars().count() == 2
@@ -59,7 +60,7 @@ fn suspects(tex: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Commands whose argument is not drawn, or drawn so that nobody can read it.
+/// Matches commands whose argument is not drawn, or drawn illegibly.
 static HIDES: LazyLock<Regex> = LazyLock::new(|| {
     let commands = concat!(
         r"\\(?:[hv]?phantom|color|textcolor|definecolor|colorbox|fcolorbox|pagecolor|tiny|scriptscriptstyle|smash",
@@ -71,7 +72,7 @@ static HIDES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i){commands}(?:[^A-Za-z]|\z)")).expect("the pattern is a constant")
 });
 
-/// Whether a block of math hides something.
+/// Returns true if a block of math hides something.
 pub(super) fn hides_in_block(block: &str) -> bool {
     HIDES.is_match(block) || suspects(block).next().is_some()
 }
@@ -85,7 +86,8 @@ pub(super) fn without_hidden_text(text: &str, counts: &mut Counts) -> String {
     without_suspects(&text, counts)
 }
 
-/// Removes formulas with a command that is known to hide something, whatever stands around their dollar signs.
+/// Removes formulas with a command that is known to hide text, however their dollar signs are
+/// placed.
 fn without_commands(text: &str, counts: &mut Counts) -> String {
     let commands = HIDES.find_iter(text).map(|found| found.start());
     without_formulas(text, commands, counts, |dollars, at| {
@@ -95,19 +97,19 @@ fn without_commands(text: &str, counts: &mut Counts) -> String {
     })
 }
 
-/// Removes formulas that have something in them that is not known to be drawn.
+/// Removes formulas with constructs that are not known to be drawn.
 fn without_suspects(text: &str, counts: &mut Counts) -> String {
     let ranges = Ranges::of(text);
     let outside = suspects(text).filter(|at| holding(&ranges.blocks, *at).is_none());
     without_formulas(text, outside, counts, |dollars, at| match holding(&ranges.spans, at) {
-        // A formula may also stand in backticks between dollar signs.
+        // A formula may also be written in backticks between dollar signs.
         Some(span) => (text[..span.start].ends_with('$') && text[span.end..].starts_with('$'))
             .then(|| (span.start - 1, span.end + 1)),
         None => dollars.around(at).filter(|found| is_formula(text, *found)),
     })
 }
 
-/// Removes the formulas around some places, in order.
+/// Removes the formulas around the given positions, which must be ascending.
 fn without_formulas(
     text: &str,
     places: impl Iterator<Item = usize>,
@@ -135,7 +137,7 @@ fn without_formulas(
     out
 }
 
-/// The places of the dollar signs in a text.
+/// The positions of the dollar signs in a text.
 struct Dollars {
     places: Vec<usize>,
     text_end: usize,
@@ -147,13 +149,13 @@ impl Dollars {
         Dollars { places, text_end: text.len() }
     }
 
-    /// The nearest dollar sign behind a place, or the end of the text.
+    /// Returns the position of the next dollar sign, or the end of the text.
     fn next(&self, at: usize) -> usize {
         let after = self.places.partition_point(|place| *place < at);
         self.places.get(after).copied().unwrap_or(self.text_end)
     }
 
-    /// The nearest dollar signs around a place, with those right beside them.
+    /// Returns the nearest dollar signs around a position, with adjacent ones.
     fn around(&self, at: usize) -> Option<(usize, usize)> {
         let after = self.places.partition_point(|place| *place < at);
         let (mut first, mut last) = (after.checked_sub(1)?, after);
@@ -168,7 +170,7 @@ impl Dollars {
     }
 }
 
-/// Whether dollar signs stand as around a formula, and not as before prices and variables.
+/// Returns true if dollar signs delimit a formula. Those of prices and variables do not.
 fn is_formula(text: &str, (start, end): (usize, usize)) -> bool {
     let formula = &text[start..end];
     if formula.starts_with("$$") {

@@ -1,4 +1,4 @@
-//! What HTML does not show: comments, attributes, elements that say that they are hidden.
+//! Hidden parts of HTML: comments, attributes, and elements that are styled to be invisible.
 
 use std::sync::LazyLock;
 
@@ -7,26 +7,26 @@ use regex::Regex;
 use super::markup::{Ranges, holding};
 use super::{Counts, Hidden, addresses, part, replace_all};
 
-/// Comments and what else no browser shows. What is not closed goes on to the end.
+/// Matches comments and other constructs that no browser shows. An unclosed one extends to the end.
 static COMMENT: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"(?s)<!-->|<!--->|<!--.*?(?:-->|--!>|\z)",
         r"|<\?.*?(?:\?>|\z)|<!\[CDATA\[.*?(?:\]\]>|\z)|<![A-Za-z][^>]*(?:>|\z)",
-        // Browsers make comments of these as well.
+        // Browsers treat these as comments as well.
         r"|<![^>]*>|</[^A-Za-z>][^>]*>",
     ))
 });
 
-/// A tag that opens an element, with its attributes.
+/// Matches an opening tag with its attributes.
 static TAG: LazyLock<Regex> =
     LazyLock::new(|| regex(r#"(?s)<([A-Za-z][A-Za-z0-9-]*)([\s/](?:"[^"]*"|'[^']*'|[^"'<>])*)>"#));
 
-/// A tag with a text that never ends: browsers drop all of it.
+/// Matches a tag with an unclosed attribute value, which browsers drop entirely.
 static OPEN_TAG: LazyLock<Regex> = LazyLock::new(|| {
     regex(r#"(?s)<[A-Za-z][A-Za-z0-9-]*\s(?:"[^"]*"|'[^']*'|[^"'<>])*=\s*(?:"[^"]*|'[^']*)\z"#)
 });
 
-/// A closing tag with more than its name.
+/// Matches a closing tag with more than its name.
 static CLOSING: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?s)</([A-Za-z][A-Za-z0-9-]*)\s+[^\s>][^>]*(?:>|\z)"));
 
@@ -34,7 +34,7 @@ static ATTRIBUTE: LazyLock<Regex> = LazyLock::new(|| {
     regex(r#"(?s)([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?"#)
 });
 
-/// Attributes that hide an element, by name or by what is in them.
+/// Matches styles that hide an element.
 static HIDES: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"(?i)display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*[:(]\s*(?:0?\.[0-2]|0|\.[0-2]|[0-9]%)",
@@ -45,11 +45,11 @@ static HIDES: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// The colour of text in a style; that of a background or a border hides nothing.
+/// Matches the text colour in a style. The colour of a background or border hides nothing.
 static COLOUR: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?i)(?:^|[^-a-z])(?:color|-webkit-text-fill-color)\s*:([^;]*)"));
 
-/// Colours that cannot be read on a white page.
+/// Matches colours that are illegible on a white page.
 static PALE: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"(?i)(?:^|[\s:])(?:white(?:smoke)?|snow|ivory|ghostwhite|floralwhite|azure|mintcream|seashell|transparent)\b",
@@ -59,11 +59,11 @@ static PALE: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Sizes that nobody can read.
+/// Matches illegible sizes.
 static TINY: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^\s*(?:[01](?:\.\d*)?(?:px|pt|%)?|-\d+)\s*$"));
 
-/// Elements whose content is no text of the page.
+/// Elements whose content is not text of the page.
 const SILENT: &[&str] = &[
     "script",
     "style",
@@ -97,7 +97,7 @@ const SILENT: &[&str] = &[
     "map",
 ];
 
-/// Elements that have no content.
+/// Void elements.
 const EMPTY: &[&str] =
     &["br", "hr", "img", "input", "link", "meta", "source", "wbr", "area", "col"];
 
@@ -105,7 +105,8 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the patterns of this program are written right")
 }
 
-/// Elements without text, and text that is made smaller and smaller.
+/// Matches links without text, and text nested in several subscripts or superscripts, which make it
+/// illegibly small.
 static UNSEEN: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"(?is)<a(?:\s[^<>]*)?>\s*</a>|(?:<su[bp]>\s*){4,}[^<]*(?:</su[bp]>\s*)*")
 });
@@ -117,7 +118,7 @@ pub(super) fn without_comments(text: &str, counts: &mut Counts) -> String {
     })
 }
 
-/// Takes out elements that say that they are hidden, with everything in them; one that is not closed goes on to the end.
+/// Removes hidden elements with their content. An unclosed one extends to the end.
 pub(super) fn without_hidden_elements(text: &str, counts: &mut Counts) -> String {
     let text = &replace_all(text, &UNSEEN, |_| {
         counts.add(Hidden::Element);
@@ -139,9 +140,10 @@ pub(super) fn without_hidden_elements(text: &str, counts: &mut Counts) -> String
         }
         counts.add(Hidden::Element);
         out.push_str(&text[last..tag.start()]);
-        last = match EMPTY.contains(&name.as_str()) {
-            true => tag.end(),
-            false => end_of_element(text, tag.end(), &name, &ranges),
+        last = if EMPTY.contains(&name.as_str()) {
+            tag.end()
+        } else {
+            end_of_element(text, tag.end(), &name, &ranges)
         };
         part(&mut out, &text[last..]);
     }
@@ -154,7 +156,8 @@ static ANY_TAG: LazyLock<Regex> =
 
 static EDGE: LazyLock<Regex> = LazyLock::new(|| regex(r"<(/?)([A-Za-z][A-Za-z0-9-]*)"));
 
-/// Where the element ends that has begun. A closing tag in code or other text is no tag, and closes nothing.
+/// Returns the end of the element that starts before `from`. Closing tags in code and running text
+/// are ignored.
 fn end_of_element(text: &str, from: usize, name: &str, ranges: &Ranges) -> usize {
     let mut depth = 1usize;
     for edge in EDGE.captures_iter(&text[from..]) {
@@ -172,8 +175,9 @@ fn end_of_element(text: &str, from: usize, name: &str, ranges: &Ranges) -> usize
     text.len()
 }
 
-/// Removes what browsers make of HTML blocks and readers do not see. Markdown passes such a block on as it is. A comment or a
-/// tag that the block does not close goes on through everything that follows: quotes and brackets there are escaped.
+/// Removes the parts of HTML blocks that browsers hide. Markdown passes such a block on unchanged.
+/// If the block leaves a comment or tag open, the rest of the text is removed: browsers hide it,
+/// and nothing in it could close the tag, because Markdown escapes quotes and brackets there.
 pub(super) fn without_hidden_in_blocks(text: &str, counts: &mut Counts) -> String {
     if !text.contains('<') {
         return text.to_owned();
@@ -209,7 +213,7 @@ pub(super) fn without_hidden_in_blocks(text: &str, counts: &mut Counts) -> Strin
     out
 }
 
-/// Whether a pattern for tags takes all of a tag.
+/// Returns true if one of the tag patterns matches a whole tag.
 fn is_whole_tag(tag: &str) -> bool {
     let is_whole =
         |pattern: &Regex| pattern.find(tag).is_some_and(|found| found.range() == (0..tag.len()));
@@ -220,14 +224,14 @@ static COMMENT_END: LazyLock<Regex> = LazyLock::new(|| regex("--!?>"));
 
 static ANY_CLOSING: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)</[A-Za-z][^<>]*>"));
 
-/// A piece of HTML as browsers divide it, with its length if it is closed.
+/// A token of HTML as browsers parse it, with its length if it is closed.
 enum Piece<'t> {
     Comment { length: Option<usize> },
     Tag { name: &'t str, length: Option<usize> },
 }
 
 impl<'t> Piece<'t> {
-    /// The piece that a text begins with, which has to begin with `<`.
+    /// Parses the token at the start of a text, which must begin with `<`.
     fn of(text: &'t str) -> Option<Self> {
         let behind = |end: &str| text.find(end).map(|at| at + end.len());
         if text.starts_with("<!--") {
@@ -262,7 +266,8 @@ impl<'t> Piece<'t> {
     }
 }
 
-/// The bytes up to the end of a tag whose name was read. A quotation mark counts only where a value begins.
+/// Returns the number of bytes up to the end of a tag, after its name. A quotation mark counts only
+/// at the start of a value.
 fn length_of_attributes(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut is_value = false;
@@ -301,8 +306,9 @@ fn value_of<'t>(found: &regex::Captures<'t>) -> &'t str {
     (2..=4).find_map(|at| found.get(at)).map_or("", |value| value.as_str())
 }
 
-/// Leaves of every tag its name, where it leads, and a mark where there was more. `Box<dyn Error>` suffers with the rest: the
-/// page does not show such a tag either, unless it stands in code, and what is code is easy to get wrong.
+/// Removes attributes from tags, except for short addresses, and leaves a mark. This also affects
+/// text like `Box<dyn Error>`: the page does not show such a tag either, unless it is in code, and
+/// recognising code is error-prone.
 pub(super) fn without_attributes(text: &str, counts: &mut Counts) -> String {
     let text = replace_all(text, &OPEN_TAG, |_| {
         counts.add(Hidden::Attribute);
@@ -329,9 +335,10 @@ fn bare_tag(name: &str, attributes: &str) -> String {
         let attribute = found[1].to_ascii_lowercase();
         let leads = matches!(attribute.as_str(), "href" | "src");
         let is_address = !value.is_empty() && value.chars().all(plain);
-        match leads && is_address && addresses::shortened(value).is_none() {
-            true => kept.push_str(&format!(" {attribute}=\"{value}\"")),
-            false => more = " …",
+        if leads && is_address && addresses::shortened(value).is_none() {
+            kept.push_str(&format!(" {attribute}=\"{value}\""));
+        } else {
+            more = " …";
         }
     }
     let end = if attributes.trim_end().ends_with('/') { " /" } else { "" };

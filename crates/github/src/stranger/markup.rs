@@ -1,7 +1,7 @@
-//! Markdown as GitHub's parser reads it: code blocks, links, pictures, definitions, footnotes and tables.
+//! Markdown as GitHub parses it: code blocks, links, images, definitions, footnotes and tables.
 //!
-//! Where something begins and ends is decided by a CommonMark parser and not by patterns, which an author can put out of
-//! step. The text is left as it is but for the [`Edit`]s.
+//! A CommonMark parser finds the boundaries. Regular expressions would not do, since an author can
+//! get them out of step. The text is unchanged except for the [`Edit`]s.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,7 +12,7 @@ use regex::Regex;
 
 use super::{Counts, Hidden, addresses, blocks, part};
 
-/// A change of a part of the text.
+/// A replacement of a part of the text.
 pub(super) struct Edit {
     range: Range<usize>,
     with: String,
@@ -29,7 +29,7 @@ impl Edit {
     }
 }
 
-/// The events of a text with their places.
+/// Returns the Markdown events of a text with their ranges.
 pub(super) fn events(text: &str) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
@@ -39,16 +39,16 @@ pub(super) fn events(text: &str) -> impl Iterator<Item = (Event<'_>, Range<usize
     Parser::new_ext(text, options).into_offset_iter()
 }
 
-/// The parts of a text that are code, and those that are HTML, each in order.
+/// The ranges of a text that are code, and those that are HTML, each in order.
 #[derive(Default)]
 pub(super) struct Ranges {
     /// Code blocks.
     pub(super) blocks: Vec<Range<usize>>,
-    /// Code in lines, with its backticks.
+    /// Inline code, with its backticks.
     pub(super) spans: Vec<Range<usize>>,
-    /// HTML blocks, whole.
+    /// Whole HTML blocks.
     pub(super) html_blocks: Vec<Range<usize>>,
-    /// HTML, in blocks and in lines.
+    /// HTML in blocks and inline HTML.
     pub(super) html: Vec<Range<usize>>,
 }
 
@@ -67,19 +67,19 @@ impl Ranges {
         ranges
     }
 
-    /// Whether a place is in code.
+    /// Returns true if a position is in code.
     pub(super) fn is_code(&self, at: usize) -> bool {
         holding(&self.blocks, at).is_some() || holding(&self.spans, at).is_some()
     }
 }
 
-/// The range that a place is in. The ranges are in order and apart from each other.
+/// Returns the range that contains a position. The ranges must be in order and disjoint.
 pub(super) fn holding(ranges: &[Range<usize>], at: usize) -> Option<&Range<usize>> {
     let after = ranges.partition_point(|range| range.start <= at);
     ranges[..after].last().filter(|range| range.contains(&at))
 }
 
-/// Removes what the page does not show of blocks, links, pictures, definitions, footnotes and tables.
+/// Removes the hidden parts of blocks, links, images, definitions, footnotes and tables.
 pub(super) fn without_hidden_text(text: &str, counts: &mut Counts) -> String {
     let mut reader = Reader::new(text);
     let mut links = LinkReader::new(text);
@@ -97,8 +97,8 @@ pub(super) fn without_hidden_text(text: &str, counts: &mut Counts) -> String {
     applied(text, reader.finished(links), counts)
 }
 
-/// The text with other characters for references to footnotes: GitHub's parser takes them in the text of a link, ours does
-/// not. `None` if there are none.
+/// Masks the references to footnotes in a text; `None` if there are none. GitHub's parser allows
+/// them in the text of a link, ours does not.
 fn masked_references(text: &str, events: &[(Event<'_>, Range<usize>)]) -> Option<String> {
     let is_reference = |event: &Event<'_>| matches!(event, Event::FootnoteReference(_));
     let references = || events.iter().filter(|(event, _)| is_reference(event));
@@ -112,7 +112,7 @@ fn masked_references(text: &str, events: &[(Event<'_>, Range<usize>)]) -> Option
     Some(masked)
 }
 
-/// Makes the edits. One inside another is left for the next pass.
+/// Applies the edits. An edit inside another is left for the next pass.
 fn applied(text: &str, mut edits: Vec<Edit>, counts: &mut Counts) -> String {
     edits.sort_by_key(|edit| (edit.range.start, usize::MAX - edit.range.end));
     let mut out = String::with_capacity(text.len());
@@ -136,24 +136,24 @@ fn applied(text: &str, mut edits: Vec<Edit>, counts: &mut Counts) -> String {
     out
 }
 
-/// A link or picture that has begun.
+/// A link or image whose end was not reached yet.
 struct OpenLink {
     link_type: LinkType,
     address: String,
     has_title: bool,
     label: String,
     is_picture: bool,
-    /// Where the last part of its text ends.
+    /// The end of the last part of its text.
     text_end: usize,
     has_text: bool,
 }
 
-/// Reads links and pictures.
+/// Collects the edits of links and images.
 struct LinkReader<'t> {
     text: &'t str,
     edits: Vec<Edit>,
     open: Vec<OpenLink>,
-    /// Folded names of the definitions that are used.
+    /// The normalised names of the definitions that are used.
     used: BTreeSet<String>,
 }
 
@@ -234,7 +234,7 @@ impl<'t> LinkReader<'t> {
     }
 }
 
-/// A footnote: its folded name, its place, and the names that it refers to.
+/// A footnote: its normalised name, its range, and the names it refers to.
 struct Footnote {
     name: String,
     range: Range<usize>,
@@ -244,18 +244,18 @@ struct Footnote {
 struct Reader<'t> {
     text: &'t str,
     edits: Vec<Edit>,
-    /// Definitions of addresses, with their folded names.
+    /// Link reference definitions, with their normalised names.
     definitions: Vec<(String, Range<usize>)>,
-    /// The fenced block that has begun, with its content so far.
+    /// The open fenced block, with the ranges of its content so far.
     fenced: Option<(Range<usize>, Vec<Range<usize>>)>,
     footnotes: Vec<Footnote>,
-    /// Footnotes that have begun, the innermost last.
+    /// Open footnotes, the innermost last.
     open_footnotes: Vec<usize>,
-    /// Names of footnotes that the text itself refers to.
+    /// The names of footnotes that the text itself refers to.
     referred: BTreeSet<String>,
-    /// Where the part of the text ends that has been shown so far.
+    /// The end of the text that has been shown so far.
     shown_to: usize,
-    /// Blocks without other blocks in them, and parts of lines that stand in no such block.
+    /// Blocks without nested blocks, and inline parts outside of such a block.
     leaves: Vec<Range<usize>>,
     /// Code and HTML.
     verbatim: Vec<Range<usize>>,
@@ -321,7 +321,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Cells beyond the columns of a table give no events.
+    /// Removes the cells beyond the columns of a table. The parser emits no events for them.
     fn close_row(&mut self, range: &Range<usize>) {
         let rest = &self.text[self.row_cells_end.min(range.end)..range.end];
         let plain = rest.trim_end();
@@ -332,7 +332,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Looks at what stands between the parts that are shown: a definition gives no event.
+    /// Records what is shown, and looks for definitions in the gaps between. The parser emits no
+    /// events for definitions.
     fn note_shown(&mut self, event: &Event<'_>, range: &Range<usize>) {
         let is_inside_leaf = self.leaves.last().is_some_and(|leaf| range.end <= leaf.end);
         if is_inside_leaf {
@@ -381,7 +382,8 @@ impl<'t> Reader<'t> {
         self.edits.extend(links.edits);
         let mut used = links.used;
         for (name, range) in std::mem::take(&mut self.definitions) {
-            // Links have their addresses now. Only the first definition of a name was ever used.
+            // The links contain their addresses now, so the definitions can go. Only the first one
+            // of a name was ever used.
             let what = (name.is_empty() || !used.remove(&name)).then_some(Hidden::Reference);
             self.edits.push(Edit::new(range, "", what));
         }
@@ -400,7 +402,8 @@ impl<'t> Reader<'t> {
         self.edits
     }
 
-    /// Removes what GitHub's parser may take for a footnote and ours does not, such as `[^a[b]: text`.
+    /// Removes what GitHub's parser may take for a footnote but ours does not, such as `[^a[b]:
+    /// text`.
     fn remove_doubtful_footnotes(&mut self) {
         for found in FOOTNOTE.captures_iter(self.text) {
             let Some(start) = found.get(1).map(|mark| mark.start()) else { continue };
@@ -418,7 +421,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The footnotes that the page shows: the first of each name, if the text or a footnote that is shown refers to it.
+    /// Returns the footnotes that the page shows: the first of each name, if the text or another
+    /// shown footnote refers to it.
     fn shown_footnotes(&self) -> BTreeSet<usize> {
         let mut first: BTreeMap<&str, usize> = BTreeMap::new();
         let plain = self.footnotes.iter().enumerate().filter(|(_, note)| is_plain_name(&note.name));
@@ -437,25 +441,26 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The markers of quotations, lists and footnotes before the text of a line.
+/// Matches the markers of quotations, lists and footnotes at the start of a line.
 static MARKERS: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"^(?:[ \t>*+.)\-0-9]|\[\^[^\[\]\n]+\]:|\[![A-Za-z]+\])*";
     Regex::new(pattern).expect("the pattern is a constant")
 });
 
-/// The start of a footnote as GitHub's parser looks for it.
+/// Matches the start of a footnote as GitHub's parser does.
 static FOOTNOTE: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"(?m)^[ \t>*+.)\-0-9]*(\[\^)[^\]\s]+\]:";
     Regex::new(pattern).expect("the pattern is a constant")
 });
 
-/// Longest name of a footnote. The page shows a number instead.
+/// The maximum length of the name of a footnote. The page shows a number instead of the name.
 const FOOTNOTE_NAME_CHARS_MAX: usize = 24;
 
-/// Most words in the name of a footnote.
+/// The maximum number of words in the name of a footnote.
 const FOOTNOTE_NAME_WORDS_MAX: usize = 3;
 
-/// Whether both parsers take a name for that of a footnote, and it says nothing by itself.
+/// Returns true if both parsers accept a name for a footnote, and it is too short to carry a
+/// message.
 fn is_plain_name(name: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.chars().all(is_word)
@@ -467,7 +472,7 @@ fn is_container(tag: &Tag<'_>) -> bool {
     matches!(tag, Tag::BlockQuote(_) | Tag::List(_) | Tag::Item | Tag::FootnoteDefinition(_))
 }
 
-/// Whether an event in a link is something to see.
+/// Returns true if an event in a link is visible.
 fn is_seen(event: &Event<'_>) -> bool {
     match event {
         Event::Text(text) | Event::Code(text) => !text.trim().is_empty(),
@@ -477,7 +482,7 @@ fn is_seen(event: &Event<'_>) -> bool {
     }
 }
 
-/// Names are compared without regard to case and blanks.
+/// Normalises a name: names are compared without regard to case and white space.
 fn folded(name: &str) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

@@ -1,8 +1,8 @@
-//! Tables: cells beyond the columns of a table are not shown.
+//! Table cells beyond the columns of their table, which are not shown.
 
 use super::{Counts, Hidden};
 
-/// Removes cells that no column of the table shows.
+/// Removes cells beyond the columns of their table.
 pub(super) fn without_excess_cells(text: &str, counts: &mut Counts) -> String {
     if !text.contains('|') {
         return text.to_owned();
@@ -31,11 +31,11 @@ pub(super) fn without_excess_cells(text: &str, counts: &mut Counts) -> String {
     out
 }
 
-/// The columns of a line such as `|---|:-:|`; `None` if it is no such line.
+/// Returns the number of columns of a delimiter row such as `|---|:-:|`; `None` for any other line.
 fn columns_of_delimiter(line: &str) -> Option<usize> {
     let inner = line.trim();
     let is_bar = |c: char| matches!(c, '|' | '-' | ':' | ' ' | '\t');
-    // GitHub takes `:-:` for the delimiter of one column; `---` alone is a ruler.
+    // GitHub takes `:-:` for the delimiter row of one column; `---` alone is a thematic break.
     if !inner.contains('-') || !inner.contains(['|', ':']) || !inner.chars().all(is_bar) {
         return None;
     }
@@ -43,7 +43,7 @@ fn columns_of_delimiter(line: &str) -> Option<usize> {
     Some(cells.count())
 }
 
-/// Where the last shown cell of a row ends; `None` if the row has no more cells than there are columns.
+/// Returns the end of the last shown cell of a row; `None` if the row has no excess cells.
 fn end_of_cells(row: &str, columns: usize) -> Option<usize> {
     let bars = unescaped_bars(row);
     let starts_with_bar = row.starts_with('|');

@@ -1,19 +1,20 @@
-//! Tasks in a Markdown file: boxes that are not ticked.
+//! Tasks in a Markdown file: unticked checkboxes.
 //!
-//! `- [ ] [P2] Say what is wrong #docs`, with lines below that belong to it. Code and comments are not looked into. Ticking
-//! changes one character and keeps every other byte.
+//! The format is `- [ ] [P2] Say what is wrong #docs`, with indented lines that belong to it. Code
+//! blocks and comments are ignored. Ticking changes one character and keeps every other byte.
 
 use std::ops::Range;
 
 use super::{PRIORITY_DEFAULT, Source, Task, bounded, id_of, priority_of, words};
 use crate::limits::{TASK_BODY_CHARS_MAX, TASK_TITLE_CHARS_MAX, TASKS_MAX};
 
-/// The tasks of a file that are not done.
+/// Returns the open tasks of a file.
 pub fn tasks(text: &str) -> Vec<Task> {
     boxes(text).into_iter().filter(|found| !found.ticked).take(TASKS_MAX).map(Found::task).collect()
 }
 
-/// The file with a task ticked; `None` if it has no such task that is open. Twins are one task, and are ticked together.
+/// Returns the file with a task ticked; `None` if it has no such open task. Duplicates are one
+/// task, and are ticked together.
 pub fn tick(text: &str, id: &str) -> Option<String> {
     let boxes = boxes(text);
     let meant: Vec<_> = boxes.iter().filter(|found| !found.ticked && found.id == id).collect();
@@ -31,11 +32,11 @@ pub fn tick(text: &str, id: &str) -> Option<String> {
     Some(out)
 }
 
-/// A box.
+/// A checkbox.
 struct Found {
     id: String,
     ticked: bool,
-    /// What stands between the brackets.
+    /// The character between the brackets.
     mark: Range<usize>,
     position: u64,
     priority: u8,
@@ -91,7 +92,7 @@ fn boxes(text: &str) -> Vec<Found> {
     out
 }
 
-/// A line, and whether what it says counts.
+/// A line; `shown` is false in code blocks and comments.
 struct Line<'a> {
     start: usize,
     text: &'a str,
@@ -137,7 +138,7 @@ struct Head<'a> {
     rest: &'a str,
 }
 
-/// `- [ ] text`, and where the mark is.
+/// Parses `- [ ] text`.
 fn head_of<'a>(line: &Line<'a>) -> Option<Head<'a>> {
     if !line.shown {
         return None;
@@ -169,7 +170,8 @@ fn priority_and_title(rest: &str) -> (u8, String) {
     }
 }
 
-/// `#docs`, but not `#12`, which is an issue, and nothing within code.
+/// Returns the labels in a title: `#docs`, but not `#12`, which is an issue, and nothing within
+/// code.
 fn labels(title: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for (at, part) in title.split('`').enumerate() {
@@ -182,7 +184,7 @@ fn labels(title: &str) -> Vec<String> {
     out
 }
 
-/// The label that a word is, if it is one.
+/// Returns the label that a word stands for, if it is one.
 fn label(word: &str) -> Option<&str> {
     let tag = word.strip_prefix('#')?;
     let tag = tag.trim_end_matches([',', '.', ';', ':', '!', '?', ')']);
@@ -191,7 +193,8 @@ fn label(word: &str) -> Option<&str> {
     (starts && tag.chars().all(fine)).then_some(tag)
 }
 
-/// A title without the labels at its end. Within the sentence they are words of it, and a title of nothing else stays.
+/// Removes the labels at the end of a title. Labels within the sentence stay, and so does a title
+/// that consists only of labels.
 fn without_labels(title: &str) -> &str {
     let mut rest = title;
     while let Some((before, last)) = rest.rsplit_once(' ') {

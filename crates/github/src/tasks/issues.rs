@@ -1,8 +1,9 @@
-//! Issues that wait for the agent, and what is said there when a task has ended.
+//! Issues as tasks, and the reports on them.
 //!
-//! Anybody may open an issue, and whoever may triage can label it. It is picked only if the label was added by somebody who
-//! may have work done, and if it still says what it said then. Labels of ours tell what became of it: while one of them is
-//! there, it is not picked again. They are names that people see and take off, and need no memory of this machine.
+//! Anyone may open an issue, and an account with triage permission can label it. An issue is picked
+//! only if the label was added by an account that may trigger work, and if the issue has not been
+//! edited since. The bot's own labels record the outcome: while one of them is set, the issue is
+//! not picked again. People can see and remove them, and they need no state on this machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,36 +17,35 @@ use crate::event::{Account, AccountKind};
 use super::{PRIORITY_DEFAULT, PassedOver, Source, Task, bounded, priority_of};
 use crate::limits::{COMMENT_CHARS_MAX, TASK_BODY_CHARS_MAX, TASK_TITLE_CHARS_MAX, TASKS_MAX};
 
-/// Which issues are tasks.
+/// The rules about which issues are tasks.
 #[derive(Clone, Debug)]
 pub struct IssueRules {
     /// The label that makes an issue a task.
     pub task_label: String,
-    /// The labels of those that came to an end.
+    /// The labels of completed, failed and waiting tasks.
     pub ended: EndLabels,
-    /// The label of those that somebody works on, if the mode has one.
+    /// The label of issues that are being worked on, if the mode has one.
     pub working_label: Option<String>,
-    /// How long that label holds others back: a run that was killed does not take it off.
+    /// The time for which that label keeps others away. A run that was killed does not remove it.
     pub lease: Duration,
-    /// Who may have work done, and who we are.
+    /// The rules about who may trigger work, and the bot's accounts.
     pub who: actor::Rules,
-    /// Tasks that a person wants tried again, whatever became of them.
+    /// The ids of tasks that a person wants retried, whatever their labels are.
     pub again: BTreeSet<String>,
 }
 
-/// The labels that tell what became of a task.
+/// The labels that record the outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndLabels {
-    /// It is done, and waits for people to look at it.
+    /// Done, and waiting for a review.
     pub done: String,
-    /// It failed.
     pub failed: String,
-    /// A person has to answer a question.
+    /// Waiting for a person to answer a question.
     pub waiting: String,
 }
 
 impl EndLabels {
-    /// The label of an end; one that came from outside has none.
+    /// Returns the label of an outcome; `None` for a run that was stopped.
     fn of(&self, outcome: Outcome) -> Option<&str> {
         match outcome {
             Outcome::Done => Some(&self.done),
@@ -55,7 +55,7 @@ impl EndLabels {
         }
     }
 
-    /// Each with what to do about it.
+    /// Returns all labels, each with the advice for people.
     fn all(&self) -> [(&str, &'static str); 3] {
         [
             (&self.failed, "take it off to have it tried again"),
@@ -65,35 +65,33 @@ impl EndLabels {
     }
 }
 
-/// How a task ended.
+/// The outcome of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done.
     Done,
-    /// It failed, and is not picked again until a person takes the label off.
+    /// Failed; not picked again until a person removes the label.
     Failed,
-    /// A person has to answer a question.
+    /// Waiting for a person to answer a question.
     Waiting,
-    /// The run was stopped, or what it needs is not to be had just now: the next run picks it again.
+    /// The run was stopped, or had a transient problem: the next run picks the task again.
     Stopped,
 }
 
-/// What is said below an issue about the end of its task.
+/// The report on an issue about the outcome of its task.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// How it ended.
     pub outcome: Outcome,
-    /// What tells this run from all others.
+    /// A unique id of this run.
     pub run: &'a str,
-    /// Words of ours.
+    /// Text of the engine.
     pub ours: &'a str,
-    /// Words of the agent; they are made harmless.
+    /// Text of the agent; it is neutralised.
     pub theirs: &'a str,
-    /// Most characters.
+    /// The maximum length of the comment.
     pub chars_max: usize,
 }
 
-/// The issues that may be picked, and those that may not.
+/// Returns the issues that may be picked, and those that may not.
 pub async fn tasks(
     client: &Client,
     rules: &IssueRules,
@@ -116,12 +114,12 @@ pub async fn tasks(
     Ok((tasks, passed))
 }
 
-/// What the issue itself says against it.
+/// Returns the reason an issue cannot be picked, from its own data.
 fn refusal(issue: &Issue, rules: &IssueRules) -> Option<String> {
     if issue.state != "open" {
         return Some("is closed".to_owned());
     }
-    // Asked for by the label, but a filter that is not understood is passed over.
+    // Requested by label, but GitHub ignores a filter it does not know.
     if !issue.has_label(&rules.task_label) {
         return Some(format!("has no label `{}`", rules.task_label));
     }
@@ -134,12 +132,12 @@ fn refusal(issue: &Issue, rules: &IssueRules) -> Option<String> {
     person.map(|user| format!("is assigned to {}", user.login))
 }
 
-/// The name of an issue's task.
+/// Returns the id of an issue's task.
 fn name(number: u64) -> String {
     format!("issue-{number}")
 }
 
-/// Who may make an issue a task; each account is asked about once.
+/// Checks who may make an issue a task; each account is looked up once.
 struct Entitled<'a> {
     client: &'a Client,
     rules: &'a IssueRules,
@@ -163,7 +161,8 @@ impl Entitled<'_> {
         self.changed(issue, &events, created_at.as_deref().and_then(moment)).await
     }
 
-    /// Whoever labels an issue has read it. What its author writes afterwards, nobody has.
+    /// Refuses an issue that its author edited after it was labelled: the account that labelled it
+    /// has not read the new text.
     async fn changed(
         &mut self,
         issue: &Issue,
@@ -184,7 +183,8 @@ impl Entitled<'_> {
         let renamed = events.items.iter().filter(|event| event.event == "renamed");
         let renamed = renamed.map(|event| event.created_at.as_deref());
         let mut changes = renamed.chain(edited.as_deref().map(Some));
-        // A time that cannot be read may be any, and within one second nobody knows what came first.
+        // An unreadable time counts as later, and so does one within the same second, since the
+        // order is not known.
         let is_later = |at: Option<&str>| match (at.and_then(moment), labelled_ms) {
             (Some(at), Some(labelled)) => at >= labelled,
             _ => true,
@@ -201,7 +201,7 @@ impl Entitled<'_> {
         }
         let answer = match self.client.permission(&user.login).await {
             Ok(found) => Permission::parse(&found.permission).map(Answer::Is),
-            // The account is gone, or has a name that is none.
+            // The account was deleted, or its name is not valid.
             Err(ClientError::NotFound { .. } | ClientError::BadName { .. }) => None,
             Err(error) => return Err(error),
         };
@@ -218,12 +218,12 @@ fn account(user: &User) -> Account {
     Account { login: user.login.clone(), kind }
 }
 
-/// Milliseconds since 1970 of a time as the service writes it.
+/// Parses a time of GitHub to milliseconds since 1970.
 fn moment(text: &str) -> Option<i64> {
     text.parse::<jiff::Timestamp>().ok().map(|time| time.as_millisecond())
 }
 
-/// Why somebody else has an issue, if so.
+/// Returns the reason an issue is claimed by another run, if it is.
 fn claimed(
     issue: &Issue,
     events: &Listed<TimelineEvent>,
@@ -242,8 +242,9 @@ fn claimed(
     is_held.then(|| format!("is worked on by another run since {since} (label `{label}`)"))
 }
 
-/// Looks at an issue again before work on it begins, since another run may have taken it meanwhile, and makes room for our
-/// own claim. Says why it is not ours to do.
+/// Checks an issue again right before work starts, since another run may have claimed it in the
+/// meantime, and removes stale labels before our own claim. Returns the reason if it cannot be
+/// claimed.
 pub async fn claim(
     client: &Client,
     number: u64,
@@ -258,10 +259,11 @@ pub async fn claim(
         if let Some(why) = claimed(&issue, &events, rules, client.now_ms()) {
             return Ok(Some(why));
         }
-        // Added to what has it, a label says nothing of the time: others would take ours for the old one.
+        // Adding a label that is already set does not update its time, so others would take our
+        // claim for the old one.
         client.remove_label(number, label).await?;
     }
-    // What became of it before is no longer so.
+    // Remove the labels of earlier outcomes.
     for (label, _) in rules.ended.all().into_iter().filter(|(label, _)| issue.has_label(label)) {
         client.remove_label(number, label).await?;
     }
@@ -276,7 +278,7 @@ fn task(id: String, issue: Issue) -> Task {
     Task {
         id,
         source: Source::Issue,
-        // Of several the most urgent holds.
+        // Of several priority labels, the most urgent one counts.
         priority: numbers.min().unwrap_or(PRIORITY_DEFAULT),
         title: bounded(issue.title.trim(), TASK_TITLE_CHARS_MAX),
         body: bounded(issue.body.unwrap_or_default().trim(), TASK_BODY_CHARS_MAX),
@@ -286,8 +288,9 @@ fn task(id: String, issue: Issue) -> Task {
     }
 }
 
-/// Says below an issue how its task ended: one comment for each run, however often this is called. The label comes before
-/// anything else, so that it is not picked again even if the comment cannot be written.
+/// Reports the outcome of a task on its issue: one comment per run, however often this is called.
+/// The label is set first, so that the issue is not picked again even if the comment cannot be
+/// written.
 pub async fn report(
     client: &Client,
     number: u64,

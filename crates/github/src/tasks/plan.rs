@@ -6,17 +6,15 @@ use repertoire_plan::document::{Choice, Plan, Priority, parse, select_task};
 use super::{PassedOver, Source, Task, bounded};
 use crate::limits::{TASK_BODY_CHARS_MAX, TASK_TITLE_CHARS_MAX};
 
-/// The next task of a plan, if one can be begun; else what each open one waits for.
+/// Returns the next task of a plan; if none can be started, what each open one waits for.
 pub fn next(text: &str, path: &Utf8Path) -> (Option<Task>, Vec<PassedOver>) {
     let plan = parse(text, path);
     match select_task(&plan) {
         Choice::Task(id) => (task(&plan, id.as_str()), Vec::new()),
         Choice::Nothing => (None, Vec::new()),
         Choice::Stuck { waiting } => {
-            let waits = |(id, why): (repertoire_plan::document::TaskId, String)| {
-                PassedOver::new(name(id.as_str()), why)
-            };
-            (None, waiting.into_iter().map(waits).collect())
+            let waiting = waiting.into_iter();
+            (None, waiting.map(|(id, why)| PassedOver::new(name(id.as_str()), why)).collect())
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The task that a run was started with.
+//! The prompt of a run as a task.
 
 use super::{PRIORITY_DEFAULT, Source, Task, bounded, id_of};
 use crate::limits::{TASK_BODY_CHARS_MAX, TASK_TITLE_CHARS_MAX};
 
-/// A prompt as a task; `None` if it says nothing. Its first line is the title.
+/// Converts a prompt to a task, with its first line as the title; `None` if it is empty.
 pub fn task(prompt: &str) -> Option<Task> {
     let prompt = prompt.trim();
     let (title, body) = prompt.split_once('\n').unwrap_or((prompt, ""));

@@ -1,4 +1,4 @@
-//! What goes into a mode's templates, and whose words each of it is.
+//! The values for a mode's templates, and the origin of each.
 
 use crate::actor::{Admission, Answers};
 use crate::event::{Account, Context};
@@ -9,20 +9,19 @@ use super::{Value, Values};
 use crate::mode::Mode;
 use crate::limits::{PROMPT_DIFF_BYTES_MAX, THREAD_COMMENTS_MAX};
 
-/// What is known when a prompt is made, besides the event. Everything that is not known stays empty.
+/// The data for a prompt, besides the event. Unknown values stay empty.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// A word that nobody could know before the run began. Fences are made with it.
+    /// An unpredictable word, used in data fences.
     pub nonce: String,
     /// The trigger that started the mode.
     pub trigger: Option<Match>,
-    /// What the run may do.
     pub admission: Option<Admission>,
-    /// What is known of accounts.
+    /// The known permissions of accounts.
     pub answers: Answers,
     /// The discussion, oldest first.
     pub thread: Vec<Remark>,
-    /// The changes of the pull request.
+    /// The diff of the pull request.
     pub diff: Option<String>,
     /// The branch to start from.
     pub base_branch: Option<String>,
@@ -30,60 +29,56 @@ pub struct Facts {
     pub branch: Option<String>,
     /// The names of the declared checks.
     pub checks: Vec<String>,
-    /// The tools of the run.
     pub tools: Vec<String>,
-    /// Most that may be used.
+    /// A description of the limits.
     pub limits: Option<String>,
-    /// The run.
     pub run_id: Option<String>,
-    /// The task, in continuous mode.
+    /// The task, in continuous operation.
     pub task: Option<TaskFacts>,
 }
 
-/// Something that somebody said in a discussion.
+/// A comment or review in a discussion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// What it is: `comment 7`, `review 9`.
+    /// The kind and id: `comment 7`, `review 9`.
     pub what: String,
-    /// Who said it.
     pub author: String,
-    /// What they said.
     pub text: String,
 }
 
-/// A task of continuous mode.
+/// A task in continuous operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskFacts {
-    /// Its identifier.
     pub id: String,
     /// `issue`, `file`, `plan` or `prompt`.
     pub source: String,
-    /// What is asked, in a line.
+    /// The task in one line.
     pub title: String,
-    /// What is asked.
+    /// The full text of the task.
     pub body: String,
-    /// Who wrote it; nobody for what is in the repository or was given at the start.
+    /// The author of untrusted text; `None` if it is from the repository or the start of the run.
     pub author: Option<String>,
     /// Its position, such as `3 of at most 100`.
     pub number: String,
-    /// A line for each task that was finished before.
+    /// One line for each task finished before.
     pub earlier: Vec<String>,
 }
 
-/// What an agent is told.
+/// The prompts of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// What it is told about itself.
+    /// The system prompt.
     pub system: String,
-    /// What in there holds for everybody who reads the texts of this event: what is data, and what whoever called may have.
+    /// The part of the system prompt that applies to every reader of this event's text: what is
+    /// data, and the rights of the actor.
     pub rules: String,
-    /// What it is asked.
+    /// The user prompt.
     pub user: String,
-    /// What was taken out of the texts that went in, by placeholder.
+    /// The hidden text that was removed from the values, by placeholder.
     pub removed: Vec<(&'static str, Removed)>,
 }
 
-/// The prompt of a mode for an event.
+/// Renders the prompts of a mode for an event.
 pub fn prompt(mode: &Mode, context: &Context, settings: &TriggerSettings, facts: &Facts) -> Prompt {
     let values = values(context, settings, facts);
     let system = mode.system.fill(&values, &facts.nonce);
@@ -119,45 +114,41 @@ fn values(context: &Context, settings: &TriggerSettings, facts: &Facts) -> Value
     values
 }
 
-/// What the engine says.
+/// Adds the values of the engine.
 fn of_run(values: &mut Values, context: &Context, facts: &Facts) {
-    let mut own = |name, text: Option<String>| {
-        if let Some(text) = text {
-            values.insert(name, Value::Own(text));
-        }
-    };
-    own("repository", Some(context.repository.full_name()));
-    own("event", Some(line(&context.event_and_action())));
-    own("actor", Some(actor(&context.actor, facts)));
-    own(
-        "entity",
-        context.entity.as_ref().map(|entity| {
-            let kind = if entity.is_pull { "pull request" } else { "issue" };
-            format!("{kind} {}", entity.number)
-        }),
-    );
-    own(
-        "trigger",
-        facts
-            .trigger
-            .as_ref()
-            .map(|found| format!("`{}` ({})", found.trigger.as_str(), found.reason)),
-    );
-    own("checks", (!facts.checks.is_empty()).then(|| facts.checks.join(", ")));
-    own("tools", (!facts.tools.is_empty()).then(|| facts.tools.join(", ")));
-    own("limits", facts.limits.clone());
-    own("run_id", facts.run_id.clone().or_else(|| context.run.id.clone()));
-    let mut name = |name, text: &Option<String>| {
-        if let Some(text) = text {
-            values.insert(name, Value::Name(text.clone()));
-        }
-    };
-    name("base_branch", &facts.base_branch);
-    name("branch", &facts.branch);
+    insert_own(values, "repository", Some(context.repository.full_name()));
+    insert_own(values, "event", Some(line(&context.event_and_action())));
+    insert_own(values, "actor", Some(actor(&context.actor, facts)));
+    let entity = context.entity.as_ref().map(|entity| {
+        let kind = if entity.is_pull { "pull request" } else { "issue" };
+        format!("{kind} {}", entity.number)
+    });
+    insert_own(values, "entity", entity);
+    let trigger = facts.trigger.as_ref();
+    let trigger = trigger.map(|found| format!("`{}` ({})", found.trigger.as_str(), found.reason));
+    insert_own(values, "trigger", trigger);
+    insert_own(values, "checks", (!facts.checks.is_empty()).then(|| facts.checks.join(", ")));
+    insert_own(values, "tools", (!facts.tools.is_empty()).then(|| facts.tools.join(", ")));
+    insert_own(values, "limits", facts.limits.clone());
+    insert_own(values, "run_id", facts.run_id.clone().or_else(|| context.run.id.clone()));
+    insert_name(values, "base_branch", facts.base_branch.as_ref());
+    insert_name(values, "branch", facts.branch.as_ref());
 }
 
-/// What the person who may direct the agent says. Words that somebody else wrote and that person only added to are not
-/// theirs.
+fn insert_own(values: &mut Values, name: &'static str, text: Option<String>) {
+    if let Some(text) = text {
+        values.insert(name, Value::Own(text));
+    }
+}
+
+fn insert_name(values: &mut Values, name: &'static str, text: Option<&String>) {
+    if let Some(text) = text {
+        values.insert(name, Value::Name(text.clone()));
+    }
+}
+
+/// Adds the request of the person who may instruct the agent. Text written by another account,
+/// which that person only edited, is not theirs.
 fn of_request(values: &mut Values, context: &Context, settings: &TriggerSettings, facts: &Facts) {
     if let Some(prompt) = trigger::prompt(context, settings) {
         values.insert("prompt", Value::Own(prompt.to_owned()));
@@ -165,13 +156,14 @@ fn of_request(values: &mut Values, context: &Context, settings: &TriggerSettings
     let Some(said) = &context.said else { return };
     let called = facts.trigger.as_ref().is_some_and(|found| found.trigger == Trigger::Mention);
     if let Some(call) = trigger::call(context, settings).filter(|_| called) {
-        let value = match said.author.is(&context.actor.login) {
-            true if call.quoted.is_empty() => Value::Own(call.instruction),
-            true => Value::Quoting(call.instruction, quoted_by(&said.author), call.quoted),
-            false => {
-                let all = format!("{}\n{}", call.instruction, call.quoted);
-                Value::Foreign(origin("instruction", &said.author, facts), all)
-            }
+        let is_own = said.author.is(&context.actor.login);
+        let value = if !is_own {
+            let all = format!("{}\n{}", call.instruction, call.quoted);
+            Value::Foreign(origin("instruction", &said.author, facts), all)
+        } else if call.quoted.is_empty() {
+            Value::Own(call.instruction)
+        } else {
+            Value::Quoting(call.instruction, quoted_by(&said.author), call.quoted)
         };
         values.insert("instruction", value);
     }
@@ -184,7 +176,7 @@ fn of_request(values: &mut Values, context: &Context, settings: &TriggerSettings
     }
 }
 
-/// What strangers may have written.
+/// Adds untrusted text: title, body, diff and discussion.
 fn of_entity(values: &mut Values, context: &Context, facts: &Facts) {
     if let Some(entity) = &context.entity {
         let of = |what: &str| origin(what, &entity.author, facts);
@@ -248,7 +240,7 @@ fn origin(what: &str, author: &Account, facts: &Facts) -> Origin {
     Origin { what: what.to_owned(), author: author.login.clone(), permission }
 }
 
-/// Nobody knows whose words a quotation has.
+/// Returns the origin of quoted text, whose author is not known.
 fn quoted_by(author: &Account) -> Origin {
     let what = format!("what {} quotes", line(&author.login));
     Origin { what, author: "somebody else".to_owned(), permission: None }
@@ -260,11 +252,9 @@ fn permission(login: &str, facts: &Facts) -> Option<String> {
 }
 
 fn cut(diff: &str) -> String {
-    match diff.len() > PROMPT_DIFF_BYTES_MAX {
-        true => {
-            let end = diff.floor_char_boundary(PROMPT_DIFF_BYTES_MAX);
-            format!("{}\n[… the rest is in the repository]", &diff[..end])
-        }
-        false => diff.to_owned(),
+    if diff.len() <= PROMPT_DIFF_BYTES_MAX {
+        return diff.to_owned();
     }
+    let end = diff.floor_char_boundary(PROMPT_DIFF_BYTES_MAX);
+    format!("{}\n[… the rest is in the repository]", &diff[..end])
 }

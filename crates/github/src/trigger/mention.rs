@@ -1,29 +1,29 @@
-//! Whether a text calls the bot: the phrase stands there as a word of its own, in words that its author says to others.
+//! Finds a mention of the bot: the trigger phrase as a word of its own, in the author's own words.
 //!
-//! What is quoted, shown as code or not shown at all does not call anybody. Where it is unclear whether something is code,
-//! it is: a call that was missed can be made again, and work that nobody wanted cannot be taken back.
+//! Quoted, hidden and code text does not count. In doubt, text counts as code: a missed mention can
+//! be repeated, but unwanted work cannot be undone.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A call.
+/// A mention of the bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// Where the phrase begins.
+    /// The byte offset of the phrase.
     pub at: usize,
-    /// What stands after the phrase, as it was written, in the words of whoever calls.
+    /// The author's own text after the phrase, as written.
     pub instruction: String,
-    /// What they quote there: somebody else's words.
+    /// The text that the author quotes after the phrase, written by others.
     pub quoted: String,
-    /// Whether nothing stands before it.
+    /// True if the text begins with the phrase.
     pub leads: bool,
 }
 
-/// Stands where something was that does not call.
+/// The placeholder for text that does not count.
 const BLANK: char = '\u{1}';
 
-/// Finds the first call in a text.
+/// Finds the first mention in a text.
 pub fn mention(text: &str, phrase: &str) -> Option<Mention> {
     let phrase = phrase.trim();
     if phrase.is_empty() {
@@ -41,8 +41,9 @@ pub fn mention(text: &str, phrase: &str) -> Option<Mention> {
     })
 }
 
-/// The words of a text that are its author's, and those that they quote. A line that follows a quoted one without a break is
-/// shown as part of the quotation, and below the line that mail programs write everything is somebody else's.
+/// Splits a text into the author's own words and quotations. A line that directly follows a quoted
+/// one is rendered as part of the quotation, and everything below the attribution line of a mail
+/// program is a quotation.
 fn own_and_quoted(text: &str) -> (String, String) {
     let (mut own, mut quoted) = (String::new(), String::new());
     let mut last = 0;
@@ -57,26 +58,28 @@ fn own_and_quoted(text: &str) -> (String, String) {
         let bare = line.trim();
         is_reply = is_reply || REPLY.is_match(bare);
         goes_on = is_reply || is_quote(bare) || goes_on && !bare.is_empty();
-        match goes_on {
-            true => quoted.push_str(line),
-            false => kept.push_str(line),
+        if goes_on {
+            quoted.push_str(line);
+        } else {
+            kept.push_str(line);
         }
     }
     (kept, quoted.trim().to_owned())
 }
 
-/// A quotation as an element.
+/// Matches a quotation in HTML.
 static QUOTATION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?is)<(?:blockquote|q)\b.*?(?:</(?:blockquote|q)\s*>|\z)"));
 
-/// What mail programs write above the text that is answered.
+/// Matches the line that mail programs write above a quotation.
 static REPLY: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?i)^(?:on\b.{4,300}\bwrote:|am\b.{4,300}\bschrieb\b.{0,200}:|le\b.{4,300}\ba écrit\s*:|-{2,}\s*original message\s*-{2,}|-- ?)$",
     )
 });
 
-/// The bytes at the beginning of a text that are the phrase, whatever the case.
+/// Returns the length of the phrase at the start of a text, ignoring case; `None` if the text does
+/// not start with it.
 fn length_of_match(text: &str, phrase: &str) -> Option<usize> {
     let mut wanted = phrase.chars().flat_map(char::to_lowercase).peekable();
     for (at, c) in text.char_indices() {
@@ -92,13 +95,14 @@ fn length_of_match(text: &str, phrase: &str) -> Option<usize> {
     wanted.peek().is_none().then_some(text.len())
 }
 
-/// Letters, digits, and what stands inside of addresses and names.
+/// Returns true for letters, digits, and punctuation within addresses and names.
 fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '@' | '\\')
 }
 
 fn starts_word(before: &str, phrase: &str) -> bool {
-    // A phrase such as `!bot` has its own edge, but `a.@bot` and `mail@bot` are addresses.
+    // A phrase such as `!bot` brings its own word boundary, but `a.@bot` and `mail@bot` are
+    // addresses.
     let Some(last) = before.chars().next_back() else { return true };
     let dotted = last == '.' && before.chars().rev().nth(1).is_some_and(is_of_name);
     let address = dotted && phrase.starts_with('@');
@@ -108,17 +112,17 @@ fn starts_word(before: &str, phrase: &str) -> bool {
 fn ends_word(after: &str) -> bool {
     let mut rest = after.chars();
     let Some(next) = rest.next() else { return true };
-    // The end of a sentence is no part of a name; `@bot.example` is another name, and so is `@bot[x]`.
+    // A full stop ends a sentence, but `@bot.example` and `@bot[x]` are other names.
     let dotted = next == '.' && rest.next().is_some_and(is_of_name);
     !is_of_name(next) && !dotted && next != '[' && !is_joined(next)
 }
 
-/// Characters that nobody sees, and that make another word of it.
+/// Returns true for invisible characters, which make it a different word.
 fn is_joined(c: char) -> bool {
     c != BLANK && !matches!(c, '\n' | '\r' | '\t') && repertoire_text::invisible::is_invisible(c)
 }
 
-/// The text with everything blanked that does not speak, byte for byte as long as before.
+/// Replaces text that does not count by placeholders, of the same length in bytes.
 fn spoken(text: &str) -> String {
     let mut out = blank_lines(&blank_matches(text, &COMMENT));
     for hidden in [&*HIDDEN, &*CODE_ELEMENT] {
@@ -128,15 +132,15 @@ fn spoken(text: &str) -> String {
     blank_matches(&out, &TAG)
 }
 
-/// A comment, whatever line it is on.
+/// Matches a comment, which may span lines.
 static COMMENT: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)<!--.*?-->"));
 
-/// What HTML does not show. What is not closed hides the rest.
+/// Matches what HTML does not show. An unclosed construct hides the rest.
 static HIDDEN: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"(?s)<!--.*?(?:-->|\z)|<\?.*?(?:\?>|\z)|<!\[CDATA\[.*?(?:\]\]>|\z)|<![A-Za-z][^>]*>?")
 });
 
-/// Code and what else is not said, as elements.
+/// Matches elements with code, quotations and hidden text.
 static CODE_ELEMENT: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"(?is)<pre\b.*?(?:</pre\s*>|\z)|<code\b.*?(?:</code\s*>|\z)",
@@ -147,7 +151,7 @@ static CODE_ELEMENT: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// The inside of a tag, with the texts of its attributes.
+/// Matches a tag with its attributes.
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     regex(r#"(?s)</?[A-Za-z][A-Za-z0-9-]*(?:[\s/](?:"[^"]*"|'[^']*'|[^"'<>])*)?>"#)
 });
@@ -174,7 +178,7 @@ fn blank(text: &str, out: &mut String) {
     }
 }
 
-/// Blanks quoted lines and blocks of code.
+/// Blanks quoted lines and code blocks.
 fn blank_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut fence: Option<(char, usize)> = None;
@@ -191,15 +195,17 @@ fn blank_lines(text: &str) -> String {
         } else {
             is_quote(bare) || is_indented(line)
         };
-        match silent {
-            true => blank(line, &mut out),
-            false => out.push_str(line),
+        if silent {
+            blank(line, &mut out);
+        } else {
+            out.push_str(line);
         }
     }
     out
 }
 
-/// The mark and the length of a fence that begins here. It may stand in a list or in a quotation.
+/// Returns the mark and the length of a code fence that opens in this line, possibly in a list or
+/// quotation.
 fn opens(bare: &str) -> Option<(char, usize)> {
     let bare = bare.trim_start_matches(|c: char| {
         matches!(c, '>' | '-' | '*' | '+' | ' ' | '\t' | '.' | ')') || c.is_ascii_digit()
@@ -226,7 +232,8 @@ fn is_indented(line: &str) -> bool {
     line.starts_with("    ") || line.trim_start_matches(' ').starts_with('\t')
 }
 
-/// Blanks code between backticks. A run of them ends at the next run of the same length; one that does not end is no code.
+/// Blanks inline code. A run of backticks closes at the next run of the same length; without one it
+/// is not code.
 fn blank_spans(text: &str) -> String {
     let runs = runs_of_backticks(text);
     let mut out = String::with_capacity(text.len());

@@ -1,8 +1,9 @@
-//! Queries whose answer must be complete.
+//! Queries that fail if their result is incomplete.
 //!
-//! The thread of a SQLite connection sends rows over a channel. If it panics, the channel closes, and sqlx's own `fetch_all`
-//! and `fetch_optional` take that for the end of the rows: a damaged file could look like an empty journal. The end of a
-//! statement is announced, so its absence is an error here.
+//! The thread of a SQLite connection sends rows over a channel. If it panics, the channel closes,
+//! and sqlx's own `fetch_all` and `fetch_optional` take that for the end of the rows: a damaged
+//! file could look like an empty journal. sqlx also sends a message at the end of each statement,
+//! so a missing end is an error here.
 
 use std::future::Future;
 
@@ -10,9 +11,9 @@ use futures_util::{Stream, TryStreamExt};
 use sqlx::query::QueryAs;
 use sqlx::{Database, Either, Executor, FromRow, IntoArguments};
 
-/// Fetches rows, and fails if the connection ended before it said that these are all.
+/// Fetches rows, and fails if the connection ended before the statement did.
 pub(crate) trait CompleteAnswer<'q, DB: Database, O>: Sized {
-    /// All rows.
+    /// Returns all rows.
     fn complete_all<'e, 'c: 'e, E>(
         self,
         executor: E,
@@ -21,7 +22,7 @@ pub(crate) trait CompleteAnswer<'q, DB: Database, O>: Sized {
         'q: 'e,
         E: 'e + Executor<'c, Database = DB>;
 
-    /// The first row, if there is one.
+    /// Returns the first row, if there is one.
     fn complete_optional<'e, 'c: 'e, E>(
         self,
         executor: E,
@@ -30,7 +31,7 @@ pub(crate) trait CompleteAnswer<'q, DB: Database, O>: Sized {
         'q: 'e,
         E: 'e + Executor<'c, Database = DB>;
 
-    /// The only row.
+    /// Returns the first row; no row is an error.
     fn complete_one<'e, 'c: 'e, E>(
         self,
         executor: E,
@@ -72,7 +73,7 @@ where
     }
 }
 
-/// The rows of one statement, up to the announcement of its end.
+/// Collects the rows of one statement, up to the message that ends it.
 async fn complete<Q, O>(
     mut answer: impl Stream<Item = Result<Either<Q, O>, sqlx::Error>> + Unpin,
 ) -> Result<Vec<O>, sqlx::Error> {

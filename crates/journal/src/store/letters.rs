@@ -1,4 +1,4 @@
-//! The rows of dead letters.
+//! The table of dead letters.
 
 use sqlx::QueryBuilder;
 
@@ -8,14 +8,15 @@ use super::tx::number;
 use super::{Fault, Store, Tx, on};
 use crate::letter::{DeadLetter, LetterFilter, Priority};
 
-/// Any number, as long as nothing else uses it.
+/// The key of the advisory lock: an arbitrary number that is used for nothing else.
 const LETTER_LOCK: i64 = 0x7265_705f_6465_6164;
 
-/// Its id, its state, and what wrote it last.
+/// The id, the state, and the batch that wrote it last.
 type LetterRow = (String, String, String);
 
 impl Tx {
-    /// Waits until nobody else changes dead letters: otherwise the same could come in twice.
+    /// Locks the dead letters. Without the lock, two transactions could add the same letter. SQLite
+    /// needs none, since it has a single writer.
     pub(crate) async fn lock_letters(&mut self) -> Result<(), Fault> {
         if let Tx::Postgres(tx) = self {
             let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LETTER_LOCK);
@@ -33,7 +34,7 @@ impl Tx {
         with_batch(row)
     }
 
-    /// The one with this digest that somebody still has to do something about.
+    /// Returns the open letter with this digest.
     pub(crate) async fn open_letter(
         &mut self,
         scope: &str,
@@ -90,7 +91,7 @@ impl Tx {
 }
 
 impl Store {
-    /// Letters whose id begins or ends with this.
+    /// Returns letters whose id begins or ends with `part`.
     pub(crate) async fn letters_by_part(
         &self,
         part: &str,
@@ -107,7 +108,7 @@ impl Store {
         rows.iter().map(|(id, state)| Ok(parsed(id, "a dead letter", state)?)).collect()
     }
 
-    /// The most urgent first, then the oldest.
+    /// Returns letters by descending priority, then the oldest first.
     pub(crate) async fn letters(
         &self,
         filter: &LetterFilter,

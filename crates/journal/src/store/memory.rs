@@ -1,4 +1,4 @@
-//! The rows of what is remembered.
+//! The tables of the memory: observations, failures and fixes.
 
 use sqlx::QueryBuilder;
 
@@ -10,13 +10,13 @@ use crate::memory::{Failure, Known, KnownFix, Observation};
 use crate::remember::FailureFilter;
 use crate::run::RunId;
 
-/// Any number, as long as nothing else uses it.
+/// The key of the advisory lock: an arbitrary number that is used for nothing else.
 const MEMORY_LOCK: i64 = 0x7265_705f_6d65_6d00;
 
 const FAILURE: &str = "SELECT state FROM failure WHERE scope = $1 AND signature = $2";
 const FIXES: &str = "SELECT state FROM fix WHERE scope = $1 AND signature = $2 ORDER BY id";
 
-/// One observation, with where it belongs.
+/// An observation with its scope and signature.
 pub(crate) struct Entry {
     pub(crate) scope: String,
     pub(crate) signature: String,
@@ -26,7 +26,8 @@ pub(crate) struct Entry {
 }
 
 impl Tx {
-    /// Waits until nobody else changes the memory. What is folded depends on the order, and ids are given in this one.
+    /// Locks the memory. The result of the fold depends on the order of observations, which is the
+    /// order of their ids; the lock makes that the order of commits as well.
     pub(crate) async fn lock_memory(&mut self) -> Result<(), Fault> {
         if let Tx::Postgres(tx) = self {
             let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(MEMORY_LOCK);
@@ -35,7 +36,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Whether this batch has been remembered.
+    /// Returns true if this batch was stored already.
     pub(crate) async fn has_memory(&mut self, entry: &Entry, batch: &str) -> Result<bool, Fault> {
         const SQL: &str =
             "SELECT count(*) FROM memory WHERE scope = $1 AND signature = $2 AND batch = $3";
@@ -48,7 +49,7 @@ impl Tx {
         Ok(count > 0)
     }
 
-    /// Adds an observation, and what follows from it. The memory is locked.
+    /// Stores an observation and updates the failure and its fixes. The memory must be locked.
     pub(crate) async fn observe(&mut self, entry: &Entry, batch: &str) -> Result<(), Fault> {
         let before = self.known(&entry.scope, &entry.signature).await?;
         let mut known = before.clone();
@@ -133,7 +134,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Forgets a failure, or all of a scope, and says how many those were. The memory is locked.
+    /// Deletes a failure, or all failures of a scope, and returns their number. The memory must be
+    /// locked.
     pub(crate) async fn delete_known(
         &mut self,
         scope: &str,
@@ -144,6 +146,7 @@ impl Tx {
             "DELETE FROM fix WHERE scope = $1 AND ($2 IS NULL OR signature = $2)",
             "DELETE FROM failure WHERE scope = $1 AND ($2 IS NULL OR signature = $2)",
         ];
+        // Failures come last, so that their number is returned.
         let mut gone = 0;
         for one in ALL {
             gone = on!(self, (conn, sql = one, one) => sqlx::query(sql)
@@ -168,7 +171,7 @@ impl Store {
         known_of(signature, failure, &fixes)
     }
 
-    /// The most frequent first.
+    /// Returns failures by descending frequency.
     pub(crate) async fn failures(
         &self,
         filter: &FailureFilter,
@@ -192,7 +195,7 @@ impl Store {
         rows.iter().map(|(signature, state)| Ok(parsed(signature, "a failure", state)?)).collect()
     }
 
-    /// The scopes that something is known of, with how many failures.
+    /// Returns the scopes in the memory, with the number of failures of each.
     pub(crate) async fn scopes(&self, limit: u32) -> Result<Vec<(String, u64)>, Fault> {
         const SQL: &str = "SELECT scope, count(*) FROM failure GROUP BY scope \
             ORDER BY count(*) DESC, scope LIMIT $1";
@@ -203,7 +206,7 @@ impl Store {
         Ok(rows.into_iter().map(|(scope, count)| (scope, unsigned(count))).collect())
     }
 
-    /// Observations of a signature, in the order in which they came.
+    /// Returns the observations of a signature, oldest first.
     pub(crate) async fn observations(
         &self,
         scope: &str,
@@ -220,10 +223,11 @@ impl Store {
             .bind(i64::from(limit))
             .complete_all(conn)
             .await?);
-        let read = |(id, at_ms, body): &(i64, i64, String)| {
-            Ok((*id, unsigned(*at_ms), parsed(signature, "an observation", body)?))
-        };
-        rows.iter().map(read).collect()
+        rows.iter()
+            .map(|(id, at_ms, body)| {
+                Ok((*id, unsigned(*at_ms), parsed(signature, "an observation", body)?))
+            })
+            .collect()
     }
 }
 

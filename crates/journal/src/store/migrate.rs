@@ -1,8 +1,9 @@
-//! The schema: numbered SQL files, each applied once, in a transaction that nobody else can be in.
+//! The schema: numbered SQL files, each applied once, in an exclusive transaction.
 //!
-//! Programs of the version before that are open at that moment go on with the SQL that they know, and hear of the new version
-//! only when they open the journal again. So a file may add what they can do without (a table, an index, a column that has a
-//! default); what they must not go on with, it has to take away from them, by renaming the table.
+//! Processes of the previous version that are open during a migration continue with their own SQL,
+//! and notice the new version only when they open the journal again. So a migration may add things
+//! they can ignore (a table, an index, a column with a default). If they must not continue, the
+//! migration has to rename the table they use.
 
 use sqlx::sqlite::SqlitePool;
 use sqlx::{Connection, PgConnection, SqliteConnection};
@@ -22,24 +23,25 @@ const POSTGRES: &[&str] = &[
     include_str!("../../migrations/postgres/0003_leases.sql"),
 ];
 
-/// Any number, as long as nothing else uses it.
+/// The key of the advisory lock: an arbitrary number that is used for nothing else.
 const LOCK: i64 = 0x7265_705f_6a6e_6c00;
 
 const MAKE_VERSIONS: &str =
     "CREATE TABLE IF NOT EXISTS journal_version (version BIGINT NOT NULL PRIMARY KEY)";
-/// Tables that the first file makes.
+/// Counts the tables that the first migration creates.
 const OURS: &str = "SELECT count(*) FROM unnest(ARRAY['run', 'request', 'step', 'event']) AS t \
     WHERE to_regclass(quote_ident(current_schema()) || '.' || t) IS NOT NULL";
 const VERSION: &str = "SELECT COALESCE(MAX(version), 0) FROM journal_version";
 const ADD_VERSION: &str = "INSERT INTO journal_version (version) VALUES ($1)";
 
-/// Transactions are numbered by the server. Events that came from another one, by a copy that was restored, may have numbers
-/// that this one has not reached, and would not be shown until it does. Then the numbers of all of them say nothing here, and
-/// they stand in the order of their ids.
+/// Resets foreign transaction numbers. The server numbers transactions, so the events of a dump
+/// restored from another server may have numbers this server has not reached, and would stay
+/// invisible until it does. In that case the numbers of all events are meaningless here; with 0
+/// they are ordered by id.
 const FROM_ELSEWHERE: &str = "UPDATE event SET xact = 0 WHERE xact > 0 AND EXISTS (SELECT 1 FROM event \
     WHERE xact >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
 
-/// Brings a SQLite file up to date.
+/// Migrates a SQLite file to the current schema.
 pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> {
     let mut tx = pool.begin_with(super::sqlite::BEGIN).await?;
     let tables: i64 = sqlx::query_scalar(
@@ -69,7 +71,7 @@ pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> 
     Ok(())
 }
 
-/// A file of an older version is checked before it is changed.
+/// Checks a file of an older version for damage before it is migrated.
 async fn refuse_damaged(connection: &mut SqliteConnection, place: &str) -> Result<(), Fault> {
     let found: Vec<(String,)> = sqlx::query_as(super::CHECK).complete_all(connection).await?;
     match found.into_iter().map(|(line,)| line).find(|line| line != "ok") {
@@ -78,7 +80,7 @@ async fn refuse_damaged(connection: &mut SqliteConnection, place: &str) -> Resul
     }
 }
 
-/// Brings a PostgreSQL schema up to date. Those who come at the same time wait.
+/// Migrates a PostgreSQL schema to the current version. Concurrent callers wait for the lock.
 pub(crate) async fn postgres(connection: &mut PgConnection, place: &str) -> Result<(), Fault> {
     let mut tx = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *tx).await?;
@@ -97,7 +99,7 @@ pub(crate) async fn postgres(connection: &mut PgConnection, place: &str) -> Resu
     Ok(())
 }
 
-/// What is still to be applied, with its number.
+/// Returns the migrations still to be applied, with their numbers.
 fn missing(
     migrations: &'static [&'static str],
     found: i64,

@@ -1,4 +1,5 @@
-//! PostgreSQL: many hosts. Leases are measured by the server's clock.
+//! The PostgreSQL store, shared by many hosts. The server's clock sets only the displayed end of a
+//! lease; [`crate::lease`] decides when it expires.
 
 use std::borrow::Cow;
 use std::io;
@@ -11,33 +12,34 @@ use super::{Fault, migrate, patiently};
 use crate::error::JournalError;
 use crate::limits::{ACQUIRE_TIMEOUT, POSTGRES_CONNECTIONS_MAX};
 
-/// The channel that every change is told on.
+/// The channel on which every change is notified.
 pub(crate) const CHANNEL: &str = "rep_journal";
 
-/// What passes: conflicts, too many connections, a server that starts or stops, a connection that was lost or that the
-/// server ended because nothing was heard on it.
+/// SQLSTATE codes of transient errors: conflicts, too many connections, a server that is starting
+/// or stopping, and a connection that was lost or that the server closed because it was idle.
 const MAY_PASS: &[&str] = &[
     "40001", "40P01", "53300", "55P03", "57P01", "57P02", "57P03", "57P05", "25P03", "25P04",
     "08000", "08001", "08003", "08006",
 ];
-/// After these nothing was stored, whatever was asked for.
+/// SQLSTATE codes after which it is certain that nothing was stored.
 const ROLLED_BACK: &[&str] = &["40001", "40P01"];
 
-/// Nobody waits for ever for somebody who has gone. What is counted after a lock must be what is there then, and what is
-/// acknowledged must be on the disk, whatever the database or the role has as its default.
+/// Session settings, whatever the defaults of the database or role are. Timeouts, so that no
+/// session waits forever for one that has disappeared. Read committed, because a count taken after
+/// a lock must see what other sessions have committed. Synchronous commit, because an acknowledged
+/// commit must be on disk.
 const SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '60s'; \
     SET idle_in_transaction_session_timeout = '60s'; \
     SET default_transaction_isolation = 'read committed'; \
     SELECT set_config('synchronous_commit', 'on', false) \
     WHERE current_setting('synchronous_commit') = 'off'";
 
-/// A PostgreSQL database that is open.
+/// An open PostgreSQL database.
 pub(crate) struct PostgresStore {
     pool: PgPool,
     options: PgConnectOptions,
 }
 
-/// A transaction.
 pub(crate) struct PostgresTx {
     transaction: Transaction<'static, Postgres>,
 }
@@ -48,7 +50,8 @@ impl PostgresStore {
         let failed = |error: sqlx::Error| open_error(&place, url, &error);
         let options = PgConnectOptions::from_str(url).map_err(failed)?;
         let options = options.application_name("rep").disable_statement_logging();
-        // The pool would try again for a long time; somebody who mistyped an address wants to know at once.
+        // Connect once without the pool, which would retry for a long time: a wrong address should
+        // fail at once.
         let opened = patiently(is_about_to_pass, || async {
             let connected = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect()).await;
             let mut first = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
@@ -76,7 +79,7 @@ impl PostgresStore {
         self.pool.close().await;
     }
 
-    /// A connection of its own that hears of every change.
+    /// Opens a separate connection that listens for changes.
     pub(crate) async fn listener(&self) -> Result<PgListener, sqlx::Error> {
         let pool = PgPoolOptions::new()
             .max_connections(1)
@@ -104,7 +107,7 @@ impl PostgresTx {
     }
 }
 
-/// Whether it is worth trying again.
+/// Returns true if the error is transient.
 pub(crate) fn may_pass(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Protocol(_) => true,
@@ -113,7 +116,8 @@ pub(crate) fn may_pass(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether a server is there and says that it is worth trying again.
+/// Returns true if a server responded with a transient error. A server that cannot be reached is
+/// not included.
 fn is_about_to_pass(error: &sqlx::Error) -> bool {
     code_of(error).is_some_and(|code| MAY_PASS.contains(&code.as_ref()))
 }
@@ -122,7 +126,8 @@ fn code_of(error: &sqlx::Error) -> Option<Cow<'_, str>> {
     error.as_database_error().and_then(|database| database.code())
 }
 
-/// Whether it is certain that nothing was stored. A lost answer to a commit says nothing.
+/// Returns true if it is certain that nothing was stored. A lost acknowledgement of a commit leaves
+/// that open.
 pub(crate) fn was_rolled_back(error: &sqlx::Error) -> bool {
     code_of(error).is_some_and(|code| ROLLED_BACK.contains(&code.as_ref()))
 }
@@ -130,7 +135,7 @@ pub(crate) fn was_rolled_back(error: &sqlx::Error) -> bool {
 fn pool_options() -> PgPoolOptions {
     PgPoolOptions::new()
         .acquire_timeout(ACQUIRE_TIMEOUT)
-        // A connection that died in the meantime is noticed by its first query, which is then made again.
+        // A connection that died in the meantime fails at its first query, which is then retried.
         .test_before_acquire(false)
         .after_connect(|connection, _| {
             Box::pin(async move { connection.execute(sqlx::raw_sql(SESSION)).await.map(drop) })
@@ -145,7 +150,7 @@ fn open_error(place: &str, url: &str, error: &sqlx::Error) -> JournalError {
     JournalError::Open { place: place.to_owned(), why }
 }
 
-/// The address without user, password and parameters.
+/// Returns the URL without user, password and parameters.
 fn place_of(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", ""));
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
@@ -153,7 +158,8 @@ fn place_of(url: &str) -> String {
     format!("{scheme}://{host}")
 }
 
-/// What must not be shown: the address, its password, and what the parameters say of one.
+/// Returns the parts of a URL that must not be shown: the URL itself, the user name with the
+/// password, and passwords in parameters.
 fn secrets_of(url: &str) -> Vec<&str> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let (address, parameters) = rest.split_once('?').unwrap_or((rest, ""));

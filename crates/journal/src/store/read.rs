@@ -1,4 +1,4 @@
-//! What is asked for outside transactions, and how rows become runs, steps and events.
+//! Reads outside of transactions, and the conversion of rows to runs, steps and events.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,10 +15,10 @@ use crate::limits::{LEASE_AHEAD_MAX, LEASES_MAX};
 use crate::queue::Order;
 use crate::run::{Run, RunId, Step};
 
-/// The name of a note that stands for an event that this version does not know.
+/// The prefix of the name of a note that stands in for an event this version cannot read.
 pub(crate) const UNKNOWN: &str = "unknown:";
 
-/// What the queue goes by, as it is in the columns of a run.
+/// The columns of a run that the queue uses. They repeat parts of its state.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Columns {
     pub(crate) status: String,
@@ -34,7 +34,7 @@ pub(crate) struct Columns {
     pub(crate) has_lease: bool,
 }
 
-/// A run: its id, its state and its request.
+/// The id, state and request of a run.
 pub(crate) type RunRow = (String, String, String);
 type ColumnsRow =
     (String, i64, i64, Option<String>, i64, String, String, String, String, i64, bool);
@@ -68,7 +68,7 @@ impl Store {
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
-    /// Runs whose id begins or ends with this.
+    /// Returns the ids of runs whose id begins or ends with `part`.
     pub(crate) async fn ids_by_part(&self, part: &str, limit: i64) -> Result<Vec<String>, Fault> {
         const SQL: &str = "SELECT id FROM run WHERE length(id) >= length($1) \
             AND (substr(id, 1, length($1)) = $1 OR substr(id, length(id) - length($1) + 1) = $1) \
@@ -81,7 +81,7 @@ impl Store {
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
-    /// Newest first, with the number of each.
+    /// Returns runs, newest first, with their row numbers.
     pub(crate) async fn runs(&self, filter: &Filter, limit: u32) -> Result<Vec<(i64, Run)>, Fault> {
         const SQL: &str = "SELECT r.number, r.id, r.state, q.body FROM run r \
             JOIN request q ON q.run = r.id WHERE r.number < ";
@@ -160,7 +160,8 @@ impl Store {
             .bind(i64::from(limit))
             .complete_all(conn)
             .await?);
-        // With a damaged index a reader that goes on from the last event would come to the same one again.
+        // With a damaged index, a reader that continues after the last event could get the same
+        // events again and loop forever.
         if !is_ascending(number(after_seq), rows.iter().map(|row| row.3)) {
             let what = format!("the events of run {id} are out of order");
             return Err(self.contradiction(what).into());
@@ -168,8 +169,8 @@ impl Store {
         Ok(rows.into_iter().map(event_of).collect())
     }
 
-    /// Events of all runs. On PostgreSQL only those that nothing can come before any more: transactions commit in another
-    /// order than they began in.
+    /// Returns events of all runs. On PostgreSQL, transactions commit in a different order than
+    /// they began, so only events are returned that no later commit can precede.
     pub(crate) async fn tail(
         &self,
         after: Cursor,
@@ -194,7 +195,7 @@ impl Store {
         Ok(rows.into_iter().map(|row| (place(&row), event_of(row))).collect())
     }
 
-    /// Behind everything that a tail would show now.
+    /// Returns the cursor after the last event that [`Store::tail`] would currently return.
     pub(crate) async fn tail_end(&self) -> Result<Cursor, Fault> {
         let (xact, id): (i64, i64) = on!(self, (conn, sql =
             "SELECT 0, COALESCE(MAX(id), 0) FROM event",
@@ -202,7 +203,7 @@ impl Store {
         Ok(Cursor { xact: unsigned(xact), id: unsigned(id) })
     }
 
-    /// The lease holders, with the wall-clock time at which each lease ends.
+    /// Returns the leased runs with their worker and the wall-clock end of the lease.
     pub(crate) async fn leased(&self) -> Result<Vec<(String, String, i64)>, Fault> {
         const SQL: &str = "SELECT id, worker, COALESCE(lease_shown_until_ms, lease_until_ms) AS until FROM run \
             WHERE status = 'running' AND worker IS NOT NULL \
@@ -220,7 +221,7 @@ impl Store {
         Ok(row.map(|(until,)| until))
     }
 
-    /// How the next run is looked for, a line for each part of the plan.
+    /// Returns the query plan for claiming the next run, one node per line.
     pub(crate) async fn claim_plan(&self, order: Order) -> Result<String, Fault> {
         let lines: Vec<String> = match self {
             Store::Sqlite(store) => {
@@ -253,7 +254,8 @@ impl Store {
         Ok(lines.join("\n"))
     }
 
-    /// Whether any run waits for a worker. The order is that of an index that holds only those.
+    /// Returns true if any run is queued. The order is that of a partial index on queued runs, so
+    /// the query uses it.
     pub(crate) async fn has_queued(&self) -> Result<bool, Fault> {
         const SQL: &str = "SELECT number FROM run WHERE status = 'queued' \
             ORDER BY priority DESC, number LIMIT 1";
@@ -262,7 +264,7 @@ impl Store {
         Ok(row.is_some())
     }
 
-    /// The machines that this store can be used from.
+    /// Returns the machines this store can be used from.
     pub(crate) fn reach(&self) -> Reach {
         match self {
             Store::Sqlite(_) => Reach::OneMachine,
@@ -270,7 +272,8 @@ impl Store {
         }
     }
 
-    /// All leases there are. One that ends farther ahead than it is long is over, too: the wall clock was set back.
+    /// Returns all leases. A lease whose end is farther ahead than its length is also over by the
+    /// wall clock: the clock was set back.
     pub(crate) async fn leases(&self) -> Result<Vec<LeaseRow>, Fault> {
         macro_rules! leases {
             ($now:expr) => {
@@ -300,7 +303,7 @@ impl Store {
     }
 }
 
-/// Whether each number is larger than the one before it, and the first larger than `after`.
+/// Returns true if the numbers are strictly ascending and larger than `after`.
 fn is_ascending<T: PartialOrd + Copy>(after: T, numbers: impl Iterator<Item = T>) -> bool {
     let mut last = after;
     numbers.into_iter().all(|number| std::mem::replace(&mut last, number) < number)
@@ -321,25 +324,26 @@ fn lease_of(row: LeaseColumns) -> LeaseRow {
     }
 }
 
-/// A run from its row.
+/// Decodes a run from its row.
 pub(crate) fn run_of((id, state, body): &RunRow) -> Result<Run, JournalError> {
     let mut run: Run = parsed(id, "its state", state)?;
     run.request = parsed(id, "its request", body)?;
     Ok(run)
 }
 
-/// A step from its row.
+/// Decodes a step from its row.
 pub(crate) fn open_step_of(run: &Run, number: u32, state: &str) -> Result<Step, JournalError> {
     parsed(run.id.as_str(), &format!("step {number}"), state)
 }
 
-/// An event from its row. One that a later version wrote, or that is damaged, is kept as a note: it can be shown, and what
-/// follows it can be read.
+/// Decodes an event from its row. A damaged event, or one written by a later version, becomes a
+/// note, so that it can be shown and the events after it can be read.
 fn event_of(row: EventRow) -> Event {
     let (_, _, run, seq, v, at_ms, name, text) = row;
-    let known = match v <= i64::from(EVENT_VERSION) {
-        true => serde_json::from_str::<Payload>(&text).ok(),
-        false => None,
+    let known = if v <= i64::from(EVENT_VERSION) {
+        serde_json::from_str::<Payload>(&text).ok()
+    } else {
+        None
     };
     let unknown = || Payload::Note {
         name: format!("{UNKNOWN}{name}"),

@@ -1,4 +1,5 @@
-//! SQLite: one file, many processes. One connection writes, some read.
+//! The SQLite store: one file, used by many processes. Each process has one writing connection and
+//! several reading ones.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -15,17 +16,21 @@ use super::{Clock, Fault, migrate, patiently};
 use crate::error::JournalError;
 use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, CHECKED_FILE_BYTES_MAX, SQLITE_READERS_MAX};
 
-/// The codes of SQLite for a file that is no database, or not a whole one.
+/// SQLite's result codes for a corrupt file (`SQLITE_CORRUPT`) and for a file that is not a
+/// database (`SQLITE_NOTADB`).
 const DAMAGED: [i64; 2] = [11, 26];
-/// Its codes for a file that somebody else is writing, without what follows in the higher bits.
+/// SQLite's primary result codes for a locked file (`SQLITE_BUSY`, `SQLITE_LOCKED`). Extended codes
+/// add higher bits.
 const BUSY: [i64; 2] = [5, 6];
 
-/// Takes the write lock at once: a transaction that reads first could not have it later.
+/// Takes the write lock at once: a transaction that reads first could fail to upgrade its lock
+/// later.
 pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
-/// How large the write-ahead log stays after it was copied into the file; after many writes at once it is larger.
+/// The size the write-ahead log is truncated to after a checkpoint. A burst of writes can make it
+/// larger in between.
 const LOG_BYTES_KEPT: &str = "67108864";
 
-/// A SQLite file that is open.
+/// An open SQLite file.
 pub(crate) struct SqliteStore {
     path: Utf8PathBuf,
     writer: SqlitePool,
@@ -34,12 +39,12 @@ pub(crate) struct SqliteStore {
     health: Health,
 }
 
-/// The state of the database file, as far as it was checked.
+/// The result of the damage check of the file.
 #[derive(Default)]
 struct Health {
-    /// Set when the file was checked, or is too large for that.
+    /// Set once the file was checked, or is too large to be checked.
     is_checked: AtomicBool,
-    /// The first sign of damage. It stays until the file is opened anew.
+    /// The first problem found. It stays until the file is opened again.
     damage: OnceLock<String>,
 }
 
@@ -74,7 +79,7 @@ impl SqliteStore {
         Ok(SqliteStore { path: path.to_owned(), writer, reader, clock, health: Health::default() })
     }
 
-    /// Checks the whole file, however large it is, for damage that SQLite can see.
+    /// Checks the whole file, whatever its size, for damage that SQLite can detect.
     pub(crate) async fn check(&self) -> Result<(), Fault> {
         let found: Vec<(String,)> = sqlx::query_as(super::CHECK).complete_all(&self.reader).await?;
         let damage = found.into_iter().map(|(line,)| line).find(|line| line != "ok");
@@ -87,18 +92,19 @@ impl SqliteStore {
         }
     }
 
-    /// Remembers that the file is damaged, so that nothing is written to it.
+    /// Records that the file is damaged, so that nothing more is written to it.
     pub(crate) fn found_damage(&self, what: String) -> JournalError {
         let what = self.health.damage.get_or_init(|| what).clone();
         JournalError::Damaged { place: self.path.to_string(), what }
     }
 
-    /// The error for a connection whose thread has ended by itself.
+    /// Returns the error for a connection whose thread has ended unexpectedly.
     pub(crate) fn crashed(&self) -> JournalError {
         JournalError::WorkerCrashed { place: self.path.to_string() }
     }
 
-    /// Refuses to write to a damaged file. A file that is not too large is checked before the first write.
+    /// Refuses to write to a damaged file. Unless the file is too large, it is checked before the
+    /// first write.
     async fn require_sound(&self) -> Result<(), Fault> {
         if let Some(what) = self.health.damage.get() {
             return Err(self.found_damage(what.clone()).into());
@@ -114,7 +120,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// The readers.
+    /// Returns the pool of reading connections.
     pub(crate) fn connection(&self) -> &SqlitePool {
         &self.reader
     }
@@ -122,8 +128,8 @@ impl SqliteStore {
     pub(crate) async fn begin(&self) -> Result<SqliteTx, Fault> {
         self.require_sound().await?;
         let transaction = match self.writer.begin_with(BEGIN).await {
-            // SQLite ended the last transaction by itself, on a full disk for instance, and the connection takes it for
-            // open. A new one does not.
+            // SQLite rolled back the last transaction by itself, for instance because the disk was
+            // full, but sqlx still counts it as open. A new connection does not have that state.
             Err(sqlx::Error::InvalidSavePointStatement) => {
                 self.writer.acquire().await?.close().await?;
                 self.writer.begin_with(BEGIN).await?
@@ -142,7 +148,7 @@ impl SqliteStore {
         i64::try_from((self.clock)()).unwrap_or(i64::MAX)
     }
 
-    /// A connection that is asked only whether the file has changed.
+    /// Opens a connection that only polls for changes of the file.
     pub(crate) async fn watcher(&self) -> Result<SqliteConnection, sqlx::Error> {
         options(&self.path).pragma("query_only", "on").connect().await
     }
@@ -166,12 +172,12 @@ impl SqliteTx {
     }
 }
 
-/// Whether the file is no database, or not a whole one.
+/// Returns true if the file is corrupt or not a database.
 pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
     code_of(error).is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
 }
 
-/// Whether another process is writing.
+/// Returns true if another process holds the lock.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     code_of(error).is_some_and(|code| BUSY.contains(&(code & 0xff)))
 }
@@ -190,13 +196,15 @@ fn options(path: &Utf8Path) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .pragma("journal_size_limit", LOG_BYTES_KEPT)
-        // Damaged pages are noticed when they are read, and a changed schema cannot call functions.
+        // Detect damaged pages when they are read, and don't let a manipulated schema call
+        // functions.
         .pragma("cell_size_check", "on")
         .pragma("trusted_schema", "off")
         .disable_statement_logging()
 }
 
-/// Only the first connection turns to write-ahead logging: it stays so in the file.
+/// Opens the writing connection. Only a first, separate connection switches to write-ahead logging,
+/// because the mode is stored in the file.
 async fn connect_writer(path: &Utf8Path) -> Result<SqlitePool, sqlx::Error> {
     let mut first = options(path).journal_mode(SqliteJournalMode::Wal).connect().await?;
     first.ping().await?;
@@ -213,13 +221,15 @@ async fn connect_writer(path: &Utf8Path) -> Result<SqlitePool, sqlx::Error> {
 
 fn open_error(place: &str, error: sqlx::Error) -> JournalError {
     let place = place.to_owned();
-    match is_damage(&error) {
-        true => JournalError::Damaged { place, what: error.to_string() },
-        false => JournalError::Open { place, why: error.to_string() },
+    if is_damage(&error) {
+        JournalError::Damaged { place, what: error.to_string() }
+    } else {
+        JournalError::Open { place, why: error.to_string() }
     }
 }
 
-/// Folders and the file are made so that only their owner can read them; what is there is left as it is.
+/// Creates the file and its parent folders, readable only by their owner. Existing ones are left as
+/// they are.
 fn make_private(path: &Utf8Path) -> std::io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_str().is_empty()) {
         make_folder(folder.as_std_path())?;

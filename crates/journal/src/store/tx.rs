@@ -1,4 +1,4 @@
-//! One transaction that writes: what can be done in it, on either store.
+//! Write transactions, on either store.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::queue::{Order, Rules, Worker};
 use crate::run::{Run, RunId, Step};
 use crate::store::read::{RunRow, open_step_of, run_of};
 
-/// A transaction that writes.
+/// A write transaction.
 pub(crate) enum Tx {
     Sqlite(SqliteTx),
     Postgres(PostgresTx),
 }
 
-/// What happens to the lease of a run whose row is written.
+/// The change to the lease of a run whose row is written.
 #[derive(Clone, Copy)]
 pub(crate) enum LeaseChange<'a> {
     Keep,
@@ -29,17 +29,17 @@ pub(crate) enum LeaseChange<'a> {
     From(LeaseTerm<'a>),
 }
 
-/// How long a lease is from now on.
+/// The length of a lease from now on.
 #[derive(Clone, Copy)]
 pub(crate) struct LeaseTerm<'a> {
     pub(crate) length: Duration,
     /// The boot of this machine.
     pub(crate) boot: Option<&'a str>,
-    /// The end of the lease in milliseconds of that boot.
+    /// The end of the lease, in milliseconds of that boot's clock.
     pub(crate) boot_until_ms: i64,
 }
 
-/// What a worker may take.
+/// The conditions a run must meet to be claimed.
 pub(crate) struct Wanted<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) rules: &'a Rules,
@@ -47,16 +47,17 @@ pub(crate) struct Wanted<'a> {
     pub(crate) except: &'a BTreeSet<String>,
 }
 
-/// An event with its payload as it is stored.
+/// An event with its serialised payload.
 pub(crate) struct Line {
     pub(crate) event: Event,
     pub(crate) payload: String,
 }
 
-/// Any number, as long as nothing else uses it.
+/// The key of the advisory lock: an arbitrary number that is used for nothing else.
 const CAP_LOCK: i64 = 0x7265_705f_6361_7000;
 
-/// `$1` only this run, `$2` kinds, `$3` labels, `$4` most of a workspace, `$5` now, `$6` not these runs.
+/// Parameters: `$1` only this run, `$2` kinds, `$3` labels, `$4` maximum per workspace, `$5` now,
+/// `$6` excluded runs. The index is forced, so that runs that have ended are never scanned.
 macro_rules! candidate_sqlite {
     ($index:literal, $order:literal) => {
         concat!(
@@ -111,7 +112,7 @@ pub(crate) fn candidate_postgres(order: Order) -> &'static str {
 }
 
 impl Tx {
-    /// The wall clock; `None` where the store has its own.
+    /// The wall clock in milliseconds since 1970; `None` on PostgreSQL, which has its own.
     fn now_ms(&self) -> Option<i64> {
         match self {
             Tx::Sqlite(tx) => Some(tx.now_ms()),
@@ -126,8 +127,8 @@ impl Tx {
         }
     }
 
-    /// Ends it with nothing written, before anybody goes on. One that is only dropped holds its locks for a moment longer, and
-    /// whoever looks for a run in that moment finds none.
+    /// Rolls back and waits for it. A transaction that is only dropped holds its row locks a moment
+    /// longer, and a claim in that moment skips the locked run and finds nothing.
     pub(crate) async fn rollback(self) -> Result<(), sqlx::Error> {
         match self {
             Tx::Sqlite(tx) => tx.rollback().await,
@@ -135,7 +136,7 @@ impl Tx {
         }
     }
 
-    /// A run that nobody else can change until the transaction ends.
+    /// Returns a run and locks it until the transaction ends.
     pub(crate) async fn run(&mut self, id: &RunId) -> Result<Option<Run>, Fault> {
         let row: Option<RunRow> = on!(self, (conn, sql =
             "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1",
@@ -143,7 +144,7 @@ impl Tx {
         Ok(row.map(|row| run_of(&row)).transpose()?)
     }
 
-    /// The step of a run that is under way.
+    /// Returns the step in progress of a run.
     pub(crate) async fn open_step(&mut self, run: &Run) -> Result<Option<Step>, Fault> {
         let Some(number) = run.open_step else { return Ok(None) };
         const SQL: &str = "SELECT state FROM step WHERE run = $1 AND number = $2";
@@ -155,7 +156,8 @@ impl Tx {
         Ok(row.map(|(state,)| open_step_of(run, number, &state)).transpose()?)
     }
 
-    /// Waits until no other worker is taking a run under caps: otherwise two of them would count the same runs.
+    /// Locks claiming under limits on concurrent runs. Without the lock, two workers could count
+    /// the same runs.
     pub(crate) async fn lock_caps(&mut self) -> Result<(), Fault> {
         if let Tx::Postgres(tx) = self {
             let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(CAP_LOCK);
@@ -164,7 +166,7 @@ impl Tx {
         Ok(())
     }
 
-    /// How many runs workers have.
+    /// Returns the number of running runs.
     pub(crate) async fn running(&mut self) -> Result<u64, Fault> {
         const SQL: &str = "SELECT count(*) FROM run WHERE status = 'running'";
         let (count,): (i64,) =
@@ -172,7 +174,7 @@ impl Tx {
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    /// The next run in the queue.
+    /// Returns and locks the next run in the queue that meets the conditions.
     pub(crate) async fn candidate(&mut self, wanted: &Wanted<'_>) -> Result<Option<RunRow>, Fault> {
         let now_ms = self.now_ms();
         let kinds = serde_json::json!(wanted.worker.kinds).to_string();
@@ -191,7 +193,8 @@ impl Tx {
                 .await?))
     }
 
-    /// The run of a lease that has not changed since it was read, and that no other process is putting back.
+    /// Returns and locks the run of a lease, or `None` if the lease has changed since it was read
+    /// or another process is putting the run back.
     pub(crate) async fn unchanged(&mut self, lease: &LeaseRow) -> Result<Option<RunRow>, Fault> {
         macro_rules! unchanged {
             ($lock:literal) => {
@@ -214,7 +217,7 @@ impl Tx {
                 .await?))
     }
 
-    /// Adds a run; `false` if there is one with this id.
+    /// Inserts a run. Returns false if a run with this id exists.
     pub(crate) async fn insert_run(&mut self, run: &mut Run) -> Result<bool, Fault> {
         const RUN: &str = "INSERT INTO run (id, kind, name, workspace, labels, priority, status, seq, token, \
             not_before_ms, state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
@@ -248,7 +251,7 @@ impl Tx {
         Ok(true)
     }
 
-    /// Writes a run that has changed, and tells those who listen.
+    /// Writes a changed run, and notifies listeners.
     pub(crate) async fn update_run(
         &mut self,
         run: &mut Run,
@@ -298,7 +301,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Tells those who listen that a run is new.
+    /// Notifies listeners of a new run.
     pub(crate) async fn notify(&mut self, id: &RunId) -> Result<(), Fault> {
         if let Tx::Postgres(tx) = self {
             let notify = sqlx::query("SELECT pg_notify('rep_journal', $1)").bind(id.as_str());
@@ -307,7 +310,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Makes the lease of a run that is locked longer.
+    /// Renews the lease of a locked run.
     pub(crate) async fn renew(&mut self, id: &RunId, term: LeaseTerm<'_>) -> Result<(), Fault> {
         let now_ms = self.now_ms();
         macro_rules! renew {
@@ -332,7 +335,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Writes a step, new or changed.
+    /// Inserts or updates a step.
     pub(crate) async fn put_step(&mut self, step: &Step) -> Result<(), Fault> {
         const SQL: &str = "INSERT INTO step (run, number, status, state) VALUES ($1, $2, $3, $4) \
             ON CONFLICT (run, number) DO UPDATE SET status = excluded.status, state = excluded.state";
@@ -348,7 +351,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Removes a run and all that belongs to it.
+    /// Deletes a run and everything that belongs to it.
     pub(crate) async fn delete_run(&mut self, id: &RunId) -> Result<(), Fault> {
         const ALL: [&str; 4] = [
             "DELETE FROM event WHERE run = $1",
@@ -366,7 +369,6 @@ impl Tx {
         Ok(())
     }
 
-    /// Adds events.
     pub(crate) async fn insert_events(&mut self, lines: &[Line], batch: &str) -> Result<(), Fault> {
         const SQL: &str = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch) ";
         on!(self, (conn, sql = SQL, SQL) => QueryBuilder::new(sql)
@@ -386,7 +388,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Whether an event is there that this batch wrote.
+    /// Returns true if this batch wrote the event.
     pub(crate) async fn has_batch(
         &mut self,
         run: &RunId,
@@ -404,7 +406,7 @@ impl Tx {
     }
 }
 
-/// Both stores have signed numbers only.
+/// Converts a number for the store; both stores have only signed integers.
 pub(crate) fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -413,7 +415,7 @@ pub(crate) fn millis(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A run as it is stored: its request is kept apart.
+/// Serialises a run without its request, which is stored separately.
 fn state_of(run: &mut Run) -> String {
     let request = std::mem::take(&mut run.request);
     let state = serde_json::json!(run).to_string();

@@ -1,4 +1,4 @@
-//! Anthropic's events, and its whole answers, as pieces of an answer.
+//! Decodes Anthropic's stream events and complete answers to deltas.
 
 use serde_json::Value;
 
@@ -10,12 +10,12 @@ use crate::name::Service;
 use crate::request::{Request, ResponseFormat};
 use crate::response::{Delta, StopReason, Usage};
 
-/// Turns events into pieces, one after the other.
+/// Converts events to deltas.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
-    /// Whether a call of [`STRUCTURED_OUTPUT`] is the answer.
+    /// True if a call of [`STRUCTURED_OUTPUT`] is the answer.
     shaped: bool,
-    /// Text that is held back until it is known whether it is the answer or talk around it.
+    /// Text that is held back until it is known whether it is the answer or text around it.
     held: String,
     blocks: Vec<Block>,
     calls: usize,
@@ -28,7 +28,7 @@ pub struct Decoder {
 struct Block {
     index: usize,
     kind: Kind,
-    /// Arguments that came with the block's start; they count only if no others follow.
+    /// Arguments that came with the start of the block; used only if no deltas follow.
     initial: Option<String>,
 }
 
@@ -39,26 +39,26 @@ enum Kind {
 }
 
 impl Decoder {
-    /// A decoder for the answer to a request.
+    /// Creates a decoder for the answer to a request.
     pub fn new(request: &Request<'_>) -> Self {
         Decoder { shaped: request.format != ResponseFormat::Text, ..Decoder::default() }
     }
 
-    /// Whether the server said that nothing more follows.
+    /// Returns true once the server has ended the stream.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Whether the model has ended its answer, even if the server has more to say about it.
+    /// Returns true once the model has ended its answer, even if more events follow.
     pub fn is_complete(&self) -> bool {
         self.stop.is_some()
     }
 
-    /// Takes the data of one event. Events of kinds that are not known are passed over.
+    /// Decodes the data of one event. Ignores unknown kinds of events.
     ///
     /// # Errors
     ///
-    /// What the server says went wrong, or [`Error::Protocol`] for data that is not JSON.
+    /// Returns the server's error, or [`Error::Protocol`] if the data is not JSON.
     pub fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), Error> {
         let event: Value = fault::parse(Service::Anthropic, data)?;
         match event["type"].as_str() {
@@ -84,11 +84,11 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes an answer that came whole.
+    /// Decodes a complete (not streamed) answer.
     ///
     /// # Errors
     ///
-    /// As for [`event`](Self::event).
+    /// The same as for [`event`](Self::event).
     pub fn answer(&mut self, answer: &Value, out: &mut Vec<Delta>) -> Result<(), Error> {
         if !answer["error"].is_null() {
             return Err(fault::in_stream(Service::Anthropic, &answer["error"]));
@@ -106,7 +106,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Error::BrokenOff`] if the model had not ended it.
+    /// Returns [`Error::BrokenOff`] if the model had not ended the answer.
     pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), Error> {
         if self.done {
             return Ok(());
@@ -132,15 +132,16 @@ impl Decoder {
     }
 
     fn start(&mut self, index: usize, block: &Value, out: &mut Vec<Delta>) -> Result<(), Error> {
-        let text = |field: &str| block[field].as_str().unwrap_or_default().to_owned();
         match block["type"].as_str() {
-            Some("text") => self.text(text("text"), out),
+            Some("text") => self.text(string_field(block, "text"), out),
             Some("thinking") => {
-                // Also where the text is kept from us: the signature that follows belongs to it.
-                out.push(Delta::Thinking(text("thinking")));
-                push_text(out, text("signature"), Delta::ThinkingSignature);
+                // Push it even if the text is hidden: the signature that follows belongs to it.
+                out.push(Delta::Thinking(string_field(block, "thinking")));
+                push_text(out, string_field(block, "signature"), Delta::ThinkingSignature);
             }
-            Some("redacted_thinking") => out.push(Delta::RedactedThinking(text("data"))),
+            Some("redacted_thinking") => {
+                out.push(Delta::RedactedThinking(string_field(block, "data")))
+            }
             Some("tool_use") => self.start_call(index, block, out)?,
             _ => {}
         }
@@ -178,12 +179,17 @@ impl Decoder {
     }
 
     fn delta(&mut self, index: usize, delta: &Value, out: &mut Vec<Delta>) {
-        let text = |field: &str| delta[field].as_str().unwrap_or_default().to_owned();
         match delta["type"].as_str() {
-            Some("text_delta") => self.text(text("text"), out),
-            Some("thinking_delta") => push_text(out, text("thinking"), Delta::Thinking),
-            Some("signature_delta") => push_text(out, text("signature"), Delta::ThinkingSignature),
-            Some("input_json_delta") => self.arguments(index, text("partial_json"), out),
+            Some("text_delta") => self.text(string_field(delta, "text"), out),
+            Some("thinking_delta") => {
+                push_text(out, string_field(delta, "thinking"), Delta::Thinking)
+            }
+            Some("signature_delta") => {
+                push_text(out, string_field(delta, "signature"), Delta::ThinkingSignature)
+            }
+            Some("input_json_delta") => {
+                self.arguments(index, string_field(delta, "partial_json"), out)
+            }
             _ => {}
         }
     }
@@ -217,7 +223,7 @@ impl Decoder {
         }
     }
 
-    /// Gives out text that was held back and turned out to be text.
+    /// Emits held text that turned out to be regular text.
     fn release(&mut self, out: &mut Vec<Delta>) {
         push_text(out, std::mem::take(&mut self.held), Delta::Text);
     }
@@ -234,14 +240,21 @@ fn push_text(out: &mut Vec<Delta>, text: String, make: impl FnOnce(String) -> De
 }
 
 fn usage(usage: &Value, out: &mut Vec<Delta>) {
-    let tokens = |field: &str| usage[field].as_u64().unwrap_or_default();
     let usage = Usage {
-        input_tokens: tokens("input_tokens"),
-        output_tokens: tokens("output_tokens"),
-        cache_read_tokens: tokens("cache_read_input_tokens"),
-        cache_write_tokens: tokens("cache_creation_input_tokens"),
+        input_tokens: token_count(usage, "input_tokens"),
+        output_tokens: token_count(usage, "output_tokens"),
+        cache_read_tokens: token_count(usage, "cache_read_input_tokens"),
+        cache_write_tokens: token_count(usage, "cache_creation_input_tokens"),
     };
     if usage != Usage::default() {
         out.push(Delta::Usage(usage));
     }
+}
+
+fn string_field(value: &Value, field: &str) -> String {
+    value[field].as_str().unwrap_or_default().to_owned()
+}
+
+fn token_count(usage: &Value, field: &str) -> u64 {
+    usage[field].as_u64().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The chunks of Chat Completions, and its whole answers, as pieces of an answer.
+//! Decodes Chat Completions chunks and complete answers to deltas.
 
 use serde_json::Value;
 
@@ -9,14 +9,15 @@ use crate::name::Service;
 use crate::request::Request;
 use crate::response::{Delta, StopReason, Usage};
 
-/// Turns chunks into pieces, one after the other.
+/// Converts chunks to deltas.
 ///
-/// Servers differ in how they send the calls of tools: in pieces or whole, with or without an id or an index, with
-/// arguments as text or as an object, and some say `stop` where they mean `tool_calls`. All of it is understood.
+/// Servers differ in how they send tool calls: in pieces or at once, with or without an id or an
+/// index, with arguments as text or as an object, and some send `stop` instead of `tool_calls`. The
+/// decoder accepts all variants.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     service: Service,
-    /// Calls in the conversation before, so that ids which we have to make are new.
+    /// The number of calls earlier in the conversation, so that generated ids are unique.
     calls_before: usize,
     calls: Vec<Call>,
     refused: bool,
@@ -26,16 +27,16 @@ pub struct Decoder {
 
 #[derive(Clone, Debug, Default)]
 struct Call {
-    /// The server's index, where it gave one.
+    /// The server's index, if it sent one.
     index: Option<u64>,
     id: String,
-    /// Arguments that came before the name.
+    /// Arguments that arrived before the name.
     early: String,
     started: bool,
 }
 
 impl Decoder {
-    /// A decoder for the answer to a request.
+    /// Creates a decoder for the answer to a request.
     pub fn new(request: &Request<'_>) -> Self {
         let calls = request.messages.iter().map(|message| message.tool_calls().count());
         Decoder {
@@ -48,21 +49,21 @@ impl Decoder {
         }
     }
 
-    /// Whether the server said that nothing more follows.
+    /// Returns true once the server has ended the stream.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Whether the model has ended its answer, even if the server has more to say about it.
+    /// Returns true once the model has ended its answer, even if more chunks follow.
     pub fn is_complete(&self) -> bool {
         self.stop.is_some()
     }
 
-    /// Takes the data of one event. Chunks with nothing that is known in them are passed over.
+    /// Decodes the data of one event. Ignores unknown fields.
     ///
     /// # Errors
     ///
-    /// What the server says went wrong, or [`Error::Protocol`] for data that is not JSON.
+    /// Returns the server's error, or [`Error::Protocol`] if the data is not JSON.
     pub fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), Error> {
         if data.trim() == "[DONE]" {
             return self.finish(out);
@@ -71,11 +72,11 @@ impl Decoder {
         self.take(&chunk, "delta", out)
     }
 
-    /// Takes an answer that came whole.
+    /// Decodes a complete (not streamed) answer.
     ///
     /// # Errors
     ///
-    /// As for [`event`](Self::event).
+    /// The same as for [`event`](Self::event).
     pub fn answer(&mut self, answer: &Value, out: &mut Vec<Delta>) -> Result<(), Error> {
         self.take(answer, "message", out)?;
         self.finish(out)
@@ -85,7 +86,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Error::BrokenOff`] if the model had not ended it.
+    /// Returns [`Error::BrokenOff`] if the model had not ended the answer.
     pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), Error> {
         if self.done {
             return Ok(());
@@ -110,7 +111,8 @@ impl Decoder {
         }
     }
 
-    /// `field` is where the words are: a chunk calls them a delta, a whole answer a message.
+    /// Decodes a chunk or an answer. `field` holds the content: `delta` in a chunk, `message` in a
+    /// complete answer.
     fn take(&mut self, chunk: &Value, field: &str, out: &mut Vec<Delta>) -> Result<(), Error> {
         if !chunk["error"].is_null() {
             return Err(fault::in_stream(self.service, &chunk["error"]));
@@ -167,8 +169,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Which call a piece belongs to. An id that is new begins a call whatever the index says, because some servers
-    /// give all calls the same index.
+    /// Finds or adds the call to which a piece belongs. A new id starts a new call regardless of
+    /// the index, because some servers send the same index for all calls.
     fn place(&mut self, piece: &Value, name: &str) -> Result<usize, Error> {
         let id = piece["id"].as_str().unwrap_or_default();
         let index = piece["index"].as_u64();
@@ -193,7 +195,7 @@ impl Decoder {
     }
 }
 
-/// Text as it is; an object, which some servers send, as its JSON.
+/// Returns arguments as text; some servers send an object instead.
 fn arguments_of(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),
@@ -202,7 +204,8 @@ fn arguments_of(arguments: &Value) -> String {
     }
 }
 
-/// Tokens of the cache are part of the prompt's. Only some servers tell what was written to it.
+/// Decodes the usage. Cached tokens are included in the prompt tokens. Only some servers report
+/// cache writes.
 fn usage(usage: &Value, out: &mut Vec<Delta>) {
     let Some(prompt) = usage["prompt_tokens"].as_u64() else {
         return;

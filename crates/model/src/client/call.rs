@@ -1,4 +1,4 @@
-//! One call: sent, watched by timers, and read piece by piece.
+//! A single call: sends the request, enforces timeouts, and decodes the response.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{anthropic, chat, fault};
 
 mod events;
 
-/// Everything that a call needs, so that it does not hold on to the request or the client.
+/// The data of a call, owned so that it does not borrow the request or the client.
 pub(super) struct Call {
     pub(super) service: Service,
     pub(super) url: Url,
@@ -78,7 +78,7 @@ impl Decoder {
 }
 
 impl Call {
-    /// The pieces of the answer. Nothing is sent before the first is asked for.
+    /// Returns the deltas of the answer. The request is sent when the stream is first polled.
     pub(super) fn start(self) -> DeltaStream {
         let key = self.key.clone();
         let tidy = move |error: Error| error.map_message(|text| fault::tidy(text, key.as_ref()));
@@ -131,14 +131,14 @@ impl Call {
 
     fn no_connection(&self, message: String) -> Error {
         let mut url = self.url.clone();
-        // Both fail only for addresses that cannot have a name or a password.
+        // These only fail for URLs that cannot have a user name or password.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.set_query(None);
         Error::Connection { service: self.service, url: url.to_string(), message }
     }
 
-    /// The error that a status stands for. The server's words help, but are not worth another error.
+    /// Converts an error status to an error. If the body cannot be read, the message stays empty.
     async fn refusal(&self, status: u16, mut reader: Reader) -> Error {
         let headers = reader.response.headers().clone();
         let body = reader.text(ERROR_BODY_BYTES_MAX).await.unwrap_or_default();
@@ -151,7 +151,7 @@ fn content_type(response: &Response) -> String {
     value.unwrap_or_default().to_ascii_lowercase()
 }
 
-/// The time limits of one call.
+/// The timeouts of a call in progress.
 struct Timers {
     service: Service,
     timeouts: Timeouts,
@@ -164,7 +164,7 @@ impl Timers {
         Timers { service, timeouts, deadline }
     }
 
-    /// Waits for the next sign of life. Without a phase only the limit on the whole call holds.
+    /// Waits for a future. Without a phase, only the timeout of the whole call applies.
     async fn watch<F: Future>(&self, phase: Option<Phase>, sign: F) -> Result<F::Output, Error> {
         let idle = Instant::now() + Duration::from_millis(self.timeouts.idle_ms);
         let stalls = phase.filter(|_| idle < self.deadline);
@@ -177,7 +177,7 @@ impl Timers {
     }
 }
 
-/// The bytes of an answer, within limits of time and size.
+/// Reads the body of a response within limits of time and size.
 struct Reader {
     response: Response,
     timers: Timers,
@@ -185,7 +185,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The bytes that follow, as a stream that ends with its first error.
+    /// The remaining bytes, as a stream that ends with its first error.
     fn chunks(self) -> impl Stream<Item = Result<Bytes, Error>> + Send {
         stream::unfold(Some(self), |reader| async move {
             let mut reader = reader?;
@@ -207,7 +207,7 @@ impl Reader {
         Ok(chunk)
     }
 
-    /// All that follows as text, cut off at `bytes_max`.
+    /// The remaining bytes as text, truncated to `bytes_max`.
     async fn text(&mut self, bytes_max: usize) -> Result<String, Error> {
         let mut text = Vec::new();
         while let Some(chunk) = self.chunk().await? {

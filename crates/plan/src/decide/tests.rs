@@ -1,4 +1,4 @@
-//! What follows what, driven by hand.
+//! The sequence of steps, driven by hand.
 
 use camino::Utf8Path;
 use repertoire_journal::run::Spent;
@@ -9,13 +9,13 @@ use crate::keeper;
 
 const PLAN: &str = "# Plan\n\n- [ ] Write the parser\n- [ ] Write the printer\n";
 
-/// A loop that is driven by hand: what steps come to is given, what follows is worked out.
+/// A run driven by hand: the test gives the outcomes of steps, and the next ones are computed.
 struct Loop {
     request: PlanRequest,
     state: PlanState,
     text: String,
     steps: u32,
-    /// Everything that the journal would have.
+    /// All events that the journal would contain.
     told: Vec<Payload>,
 }
 
@@ -38,7 +38,7 @@ impl Loop {
         next(&self.state, &document::parse(&text, Utf8Path::new("PLAN.md")), &self.request)
     }
 
-    /// Does what comes next, with this outcome, and says in a word what it was and what was concluded.
+    /// Performs the next step with this outcome. Returns its name and the events that followed.
     fn step(&mut self, outcome: StepOutcome, result: Value) -> String {
         self.take(outcome, None, result)
     }
@@ -380,7 +380,7 @@ fn one_task_is_enough_if_one_was_asked_for() {
         one.ok();
     }
     assert!(matches!(one.next(), Next::Pause { reason } if reason.contains("Write the parser")));
-    // Who resumes asks for one more.
+    // Resuming allows one more.
     one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
     for _ in 0..4 {
         one.ok();
@@ -407,7 +407,7 @@ fn blocked_tasks_keep_a_run_from_being_complete() {
     assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("\"B\" is blocked")));
 }
 
-/// What a step may come to, whoever does it.
+/// The possible outcomes of a step.
 fn outcome(kind: u8) -> (StepOutcome, Value) {
     match kind {
         0 => (StepOutcome::Failed, json!({ "changed": false, "notes": "n", "failure": "f" })),
@@ -438,7 +438,8 @@ proptest::proptest! {
             if !matches!(next, Next::Implement { .. } | Next::Verify { .. } | Next::Review { .. }) {
                 break next;
             }
-            // Whoever is left at the end of the list does everything right, and still it has to end.
+            // When the list of outcomes is used up, everything succeeds, and the run still has to
+            // end.
             let (outcome, result) = outcome(outcomes.next().unwrap_or(11));
             last_was_green = outcome == StepOutcome::Ok
                 && matches!(next, Next::Verify { after: After::Everything, .. });
@@ -484,7 +485,7 @@ fn red_checks_are_mended_once_before_an_agent_is_asked_again() {
     one.request.improve = Some(crate::Improve::default());
     let changed = json!({ "changed": true });
     one.step(StepOutcome::Ok, changed.clone());
-    // A task whose checks are red is not open again before it was tried to mend them.
+    // A task with failed checks is not reopened before recovery was tried.
     assert_eq!(one.fail("red", json!({ "notes": "E0308" })), "verification Write the parser");
     assert_eq!(one.step(StepOutcome::Ok, json!({})), "recovery Write the parser");
     assert_eq!(one.fail("red", json!({})), "verification Write the parser [open]");

@@ -1,18 +1,18 @@
-//! What blockers name: a task by id, label or text, a phase by number, a section by title.
+//! Resolves blockers: a task by id, label or text, a phase by number, a section by title.
 
 use std::collections::BTreeMap;
 
 use super::{BlockedOn, Plan, Section};
 use crate::limits::PLAN_BLOCKERS_MAX;
 
-/// Fewest characters of a task's text that stand for the whole of it.
+/// Minimum number of characters for a prefix of a task's text to identify it.
 const PREFIX_CHARS_MIN: usize = 8;
-/// Most tasks that one name stands for; a name of more says too little to be waited for.
+/// Maximum number of tasks a name may refer to; a name of more is too ambiguous to wait for.
 const NAMED_MAX: usize = 50;
-/// Most tasks that a range such as `T001-T009` stands for.
+/// Maximum number of tasks in a range such as `T001-T009`.
 const RANGE_MAX: u32 = 200;
 
-/// Finds what every blocker of a plan names. One that names several is waited for several times.
+/// Resolves every blocker of a plan. A blocker that names several targets becomes several blockers.
 pub(super) fn resolve(plan: &mut Plan) {
     let names = Names::of(plan);
     let mut left = PLAN_BLOCKERS_MAX;
@@ -20,7 +20,7 @@ pub(super) fn resolve(plan: &mut Plan) {
         let mut out = Vec::with_capacity(blockers.len());
         for blocker in blockers.drain(..) {
             let mut targets = names.find(&blocker.text);
-            // What cannot be told is waited for, so that nothing is begun too early.
+            // An unresolved blocker blocks forever, so that nothing starts too early.
             if targets.is_empty() || targets.len() > left {
                 targets.clear();
                 targets.push(BlockedOn::Nothing);
@@ -34,7 +34,7 @@ pub(super) fn resolve(plan: &mut Plan) {
     plan.sections.iter_mut().for_each(|section| resolve(&mut section.blocked_by));
 }
 
-/// Everything that can be named, in lower case.
+/// All names that blockers can refer to, in lower case.
 struct Names {
     labels: BTreeMap<String, Vec<BlockedOn>>,
     texts: BTreeMap<String, Vec<BlockedOn>>,
@@ -90,7 +90,7 @@ impl Names {
         self.prefixed(&wanted)
     }
 
-    /// The one task or section whose text begins so.
+    /// The only task or section whose text starts with this prefix.
     fn prefixed(&self, wanted: &str) -> Vec<BlockedOn> {
         if wanted.chars().count() < PREFIX_CHARS_MIN {
             return Vec::new();
@@ -107,18 +107,14 @@ impl Names {
         if tasks.is_empty() { matching(&self.sections) } else { tasks }
     }
 
-    /// `t001-t004`: all that are there, or nothing if an end is missing.
+    /// Resolves `t001-t004` to all existing tasks in the range. Empty if one of the ends does not exist.
     fn range(&self, wanted: &str) -> Vec<BlockedOn> {
         let ends = ["..", "–", "-", " to "].iter().find_map(|sign| wanted.split_once(sign));
         let Some((from, to)) = ends.map(|(from, to)| (from.trim(), to.trim())) else {
             return Vec::new();
         };
-        let split = |label: &str| {
-            let digits = label.bytes().rev().take_while(u8::is_ascii_digit).count();
-            let (head, number) = label.split_at(label.len() - digits);
-            number.parse::<u32>().ok().map(|number| (head.to_owned(), digits, number))
-        };
-        let (Some((head, digits, first)), Some((to_head, _, last))) = (split(from), split(to))
+        let (Some((head, digits, first)), Some((to_head, _, last))) =
+            (split_label(from), split_label(to))
         else {
             return Vec::new();
         };
@@ -139,7 +135,14 @@ impl Names {
     }
 }
 
-/// By what a section can be named: its title, what stands behind its number, and the number.
+/// Splits a label into its prefix, the number of digits, and the number.
+fn split_label(label: &str) -> Option<(String, usize, u32)> {
+    let digits = label.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (head, number) = label.split_at(label.len() - digits);
+    number.parse::<u32>().ok().map(|number| (head.to_owned(), digits, number))
+}
+
+/// The names of a section: its title, the title without its number, and the number.
 fn section_names(section: &Section) -> Vec<String> {
     let title = folded(&section.title);
     let mut names = vec![title.clone()];
@@ -171,7 +174,7 @@ fn section_names(section: &Section) -> Vec<String> {
     names
 }
 
-/// `phase 2` of `phase-2`, `phase 2 (setup)` and `phase 2 complete`.
+/// Normalises `phase-2`, `phase 2 (setup)` and `phase 2 complete` to `phase 2`.
 fn phase_of(wanted: &str) -> Option<String> {
     let rest = wanted.strip_prefix("phase")?.trim_start_matches([' ', '-', '_']);
     let number: String = rest.chars().take_while(char::is_ascii_digit).take(6).collect();

@@ -1,4 +1,4 @@
-//! What is wrong with a plan, besides what reading it shows.
+//! Finds problems of a plan beyond those that parsing reports.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::limits::{PLAN_FINDINGS_MAX, PLAN_TASK_CHARS_MAX};
 
 mod cycles;
 
-/// Everything that is found wrong with a plan, in file order. `known_skill` says whether there is a skill of that name,
-/// `exists` whether there is a file that a task refers to.
+/// Returns all problems of a plan, in file order. `known_skill` tells if a skill of that name exists, `exists` if a
+/// file that a task refers to does.
 pub fn check(
     plan: &Plan,
     known_skill: &dyn Fn(&str) -> bool,
@@ -42,7 +42,7 @@ pub fn check(
     found
 }
 
-/// Blockers that name nothing, and those that wait for each other.
+/// Reports blockers with an unknown target, and cycles of blockers.
 pub(super) fn blockers(plan: &Plan) -> Vec<Diagnostic> {
     let own = plan.tasks.iter().flat_map(|task| &task.blocked_by);
     let all = own.chain(plan.sections.iter().flat_map(|section| &section.blocked_by));
@@ -98,7 +98,7 @@ fn labels(plan: &Plan, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Whether the name of a task is its label.
+/// Returns true if the task's id is its label.
 fn is_labelled(task: &Task) -> bool {
     let named = |label: &str| task.id.as_str().eq_ignore_ascii_case(&label.replace(' ', "-"));
     task.label.as_deref().is_some_and(named)

@@ -1,26 +1,19 @@
-//! Changes to a plan file: one box, or one line more. Every other byte stays as it is.
+//! Edits a plan file: sets a box or adds a line. Every other byte is preserved.
 
 use camino::Utf8Path;
 
 use super::{Mark, Plan, Task, TaskId, parse};
 use crate::limits::PLAN_NOTE_BYTES_MAX;
 
-/// Why a plan was not changed.
+/// The reason why a plan was not changed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The plan has no such task, or no longer.
+    /// The plan has no such task, or no longer has it.
     #[error("the plan has no task `{id}`")]
-    UnknownTask {
-        /// What was asked for.
-        id: TaskId,
-    },
-    /// A note has no place below the task that would leave all tasks as they are.
+    UnknownTask { id: TaskId },
+    /// There is no place below the task where a note would leave all tasks unchanged.
     #[error("a note below task `{id}` would change what the plan says")]
-    NoPlace {
-        /// The task.
-        id: TaskId,
-    },
-    /// Nothing would be written.
+    NoPlace { id: TaskId },
     #[error("the note is empty")]
     EmptyNote,
 }
@@ -36,12 +29,12 @@ pub fn mark(text: &str, id: &TaskId, mark: Mark) -> Result<String, EditError> {
     Ok(format!("{}{}{}", &text[..range.start], mark.symbol(), &text[range.end..]))
 }
 
-/// Sets the boxes of all tasks for which there is a mark.
+/// Sets the box of every task for which `mark_of` returns a mark.
 pub fn mark_all(text: &str, path: &Utf8Path, mark_of: impl Fn(&Task) -> Option<Mark>) -> String {
     let plan = parse(text, path);
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
-    // Tasks stand in the order of the file.
+    // Tasks are in file order.
     for task in &plan.tasks {
         if let Some(mark) = mark_of(task).filter(|mark| *mark != task.mark) {
             let range = task.at.mark.range();
@@ -54,8 +47,8 @@ pub fn mark_all(text: &str, path: &Utf8Path, mark_of: impl Fn(&Task) -> Option<M
     out
 }
 
-/// Writes a note as a nested item below a task, after what its author wrote there, in the file's own indentation and line
-/// ending. It becomes one line, and never a task or a blocker.
+/// Adds a note as a nested item below a task, after the author's own lines, with the file's indentation and line
+/// ending. The note becomes a single line, and never a task or a blocker.
 pub fn append_note(text: &str, id: &TaskId, note: &str) -> Result<String, EditError> {
     let plan = parse(text, Utf8Path::new(""));
     let task = find(&plan, id)?;
@@ -64,14 +57,7 @@ pub fn append_note(text: &str, id: &TaskId, note: &str) -> Result<String, EditEr
         return Err(EditError::EmptyNote);
     }
     let ending = line_ending(text);
-    let said = |plan: &Plan| -> Vec<(TaskId, Mark, String, usize, usize)> {
-        let of = |task: &Task| {
-            let (blockers, hints) = (task.blocked_by.len(), task.hints.len());
-            (task.id.clone(), task.mark, task.text.clone(), blockers, hints + task.spec_refs.len())
-        };
-        plan.tasks.iter().map(of).collect()
-    };
-    let before = said(&plan);
+    let before = task_facts(&plan);
     for place in [task.at.own_end, task.at.text_end] {
         for prefix in ["", "note: "] {
             let line = format!("{ending}{}- {prefix}{note}", task.at.nested);
@@ -79,9 +65,9 @@ pub fn append_note(text: &str, id: &TaskId, note: &str) -> Result<String, EditEr
             let after = parse(&edited, Utf8Path::new(""));
             let shown = after.task(id).is_some_and(|task| task.details.contains(&note));
             let sections = after.sections.len() == plan.sections.len();
-            // Lines that are code swallow what is put among them; only its text tells.
+            // A code block swallows a note inserted into it, and only its text shows this.
             let in_code = after.task(id).is_some_and(|task| is_in_code(&task.details, &note));
-            if shown && sections && !in_code && said(&after) == before {
+            if shown && sections && !in_code && task_facts(&after) == before {
                 return Ok(edited);
             }
         }
@@ -89,11 +75,20 @@ pub fn append_note(text: &str, id: &TaskId, note: &str) -> Result<String, EditEr
     Err(EditError::NoPlace { id: id.clone() })
 }
 
+/// The facts about every task that a note must not change.
+fn task_facts(plan: &Plan) -> Vec<(TaskId, Mark, String, usize, usize)> {
+    let facts = |task: &Task| {
+        let (blockers, hints) = (task.blocked_by.len(), task.hints.len());
+        (task.id.clone(), task.mark, task.text.clone(), blockers, hints + task.spec_refs.len())
+    };
+    plan.tasks.iter().map(facts).collect()
+}
+
 fn find<'a>(plan: &'a Plan, id: &TaskId) -> Result<&'a Task, EditError> {
     plan.task(id).ok_or_else(|| EditError::UnknownTask { id: id.clone() })
 }
 
-/// The note on one line, cut to what a plan can bear.
+/// Puts the note on one line and cuts it to [`PLAN_NOTE_BYTES_MAX`].
 fn one_line(note: &str) -> String {
     let (note, _) = repertoire_text::invisible::removed(note);
     let mut note = note.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -116,7 +111,7 @@ fn line_ending(text: &str) -> &'static str {
     }
 }
 
-/// Whether the last line with a text stands behind a fence that is still open.
+/// Returns true if the last line that contains the note is in an open code fence.
 fn is_in_code(details: &str, note: &str) -> bool {
     let mut open: Option<super::lines::Fence> = None;
     let mut inside = false;

@@ -1,4 +1,4 @@
-//! Names of tasks, from what they say. Ticking a task, moving it, or adding others leaves its name as it is.
+//! Derives task ids from their content. Ticking or moving a task, or adding others, does not change its id.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use repertoire_skill::skill::Digest;
 
 use super::TaskId;
 
-/// How many hexadecimal digits of the digest name a task.
+/// The number of hexadecimal digits of the digest in an id.
 const DIGITS: usize = 8;
 
-/// The names of tasks with these labels and texts: the label where it is the only one of its kind, else a digest of the
-/// text. Twins are counted in file order.
+/// The ids of tasks with these labels and texts: the label if it is unique, else a digest of the text. Tasks with
+/// equal texts are numbered in file order.
 pub(super) fn ids<'a>(
     tasks: impl Iterator<Item = (Option<&'a str>, &'a str)> + Clone,
 ) -> Vec<TaskId> {
@@ -34,11 +34,12 @@ pub(super) fn ids<'a>(
     tasks.map(|(label, text)| id(label, text)).collect()
 }
 
-/// A label as a word: `Task 3` is `task-3`.
+/// Turns a label into a single word: `Task 3` becomes `task-3`.
 fn name(label: &str) -> String {
-    match label.contains(char::is_whitespace) {
-        true => label.split_whitespace().collect::<Vec<_>>().join("-").to_lowercase(),
-        false => label.to_owned(),
+    if label.contains(char::is_whitespace) {
+        label.split_whitespace().collect::<Vec<_>>().join("-").to_lowercase()
+    } else {
+        label.to_owned()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The text of a task or a heading: what is said in it besides what is to be done.
+//! Parses the text of a task or heading and separates the metadata from what is to be done.
 
 use std::ops::Range;
 
@@ -10,17 +10,17 @@ use super::labels::label;
 use super::opaque::{Kind, Opaque};
 use super::specs::spec_refs;
 
-/// A text of several lines of the file as one.
+/// A text of several lines of the file, joined.
 #[derive(Debug, Default)]
 pub(super) struct Paragraph {
-    /// The lines, without their indentation, joined by line breaks.
+    /// The lines without their indentation, joined by line breaks.
     pub(super) text: String,
-    /// Where each line begins: here, and in the file.
+    /// The start of each line: the offset in `text`, and in the file.
     starts: Vec<(usize, usize)>,
 }
 
 impl Paragraph {
-    /// Adds a line that stands at a byte of the file.
+    /// Adds a line that starts at this byte of the file.
     pub(super) fn push(&mut self, at: usize, line: &str) {
         if !self.starts.is_empty() {
             self.text.push('\n');
@@ -30,7 +30,7 @@ impl Paragraph {
         self.text.push_str(line.trim());
     }
 
-    /// The place in the file.
+    /// Maps a range of the text to a span of the file.
     pub(super) fn span(&self, range: &Range<usize>) -> Span {
         let map = |at: usize| {
             let next = self.starts.partition_point(|(start, _)| *start <= at);
@@ -44,13 +44,13 @@ impl Paragraph {
     }
 }
 
-/// What a text says.
+/// The parsed text of a task or heading.
 #[derive(Debug, Default)]
 pub(super) struct Inline {
     pub(super) label: Option<String>,
-    /// What is to be done, and nothing else.
+    /// The text without metadata.
     pub(super) text: String,
-    /// The same without hints: what names the task.
+    /// The same without hints; the id is derived from it.
     pub(super) normal: String,
     pub(super) priority: Option<Priority>,
     pub(super) parallel: bool,
@@ -61,7 +61,7 @@ pub(super) struct Inline {
     pub(super) refs: Vec<(String, Option<Range<usize>>)>,
 }
 
-/// Reads the text of a task.
+/// Parses the text of a task.
 pub(super) fn of_task(text: &str) -> Inline {
     let mut scan = Scan::new(text);
     scan.head();
@@ -72,24 +72,24 @@ pub(super) fn of_task(text: &str) -> Inline {
     scan.finish()
 }
 
-/// Reads the text of a heading.
+/// Parses the text of a heading.
 pub(super) fn of_heading(text: &str) -> Inline {
     let mut scan = Scan::new(text);
     scan.asides();
     scan.finish()
 }
 
-/// How notes that are written behind a task begin.
+/// The words that begin a note at the end of a task.
 const NOTES: [&str; 7] = ["note", "failed", "done", "blocked", "skipped", "reviewed", "waiting"];
 
 struct Scan<'a> {
     text: &'a str,
-    /// The same bytes in lower case.
+    /// The text in lower case, with the same byte offsets.
     lower: String,
     opaque: Opaque,
-    /// What is no part of the task's own text.
+    /// Ranges that are not part of the task's own text.
     cuts: Vec<Range<usize>>,
-    /// What stands in brackets, with them.
+    /// Ranges in brackets, including the brackets.
     groups: Vec<Range<usize>>,
     out: Inline,
 }
@@ -104,7 +104,7 @@ impl<'a> Scan<'a> {
         Scan { text, lower, opaque, cuts, groups, out: Inline::default() }
     }
 
-    /// Label, tags and priority at the start.
+    /// Parses label, tags and priority at the start.
     fn head(&mut self) {
         let mut at = 0;
         loop {
@@ -115,7 +115,7 @@ impl<'a> Scan<'a> {
             let used = match (&self.out.label, label(rest)) {
                 (None, Some(found)) => {
                     self.out.label = Some(found.label);
-                    // A label within bold text leaves the bold.
+                    // A label within bold text keeps the bold markers.
                     self.cuts.push(at + found.from..at + found.to);
                     at += found.to;
                     if found.from > 0 {
@@ -133,7 +133,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// `[P]`, `[US1]` or a bare priority at the start; how many bytes it takes.
+    /// Parses `[P]`, `[US1]` or a bare priority at the start. Returns its length in bytes.
     fn tag(&mut self, rest: &str) -> usize {
         if let Some(inner) = rest.strip_prefix('[')
             && let Some(end) = inner.bytes().take(8).position(|byte| byte == b']')
@@ -168,7 +168,7 @@ impl<'a> Scan<'a> {
         rest.len() - separated.len()
     }
 
-    /// What stands in brackets, or behind a key word, anywhere.
+    /// Parses priorities and blockers in brackets or after a keyword, anywhere in the text.
     fn asides(&mut self) {
         for group in self.groups.clone() {
             let inner = group.start + 1..group.end - 1;
@@ -199,7 +199,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A key word at a byte outside brackets and code; where what it says ends.
+    /// Parses a keyword at this offset, outside of brackets and code. Returns the end of its value.
     fn key_word(&mut self, at: usize) -> Option<usize> {
         let lower = &self.lower[at..];
         let candidate =
@@ -223,12 +223,11 @@ impl<'a> Scan<'a> {
         let (refs, has_colon) = after_blocked(lower)?;
         let from = at + refs;
         let rest = &self.text[from..];
-        let (found, used) = match has_colon {
-            true => {
-                let end = list_end(rest);
-                (split_refs(&rest[..end], from), end)
-            }
-            false => label_refs(rest, from),
+        let (found, used) = if has_colon {
+            let end = list_end(rest);
+            (split_refs(&rest[..end], from), end)
+        } else {
+            label_refs(rest, from)
         };
         if !has_colon && found.is_empty() {
             return None;
@@ -242,12 +241,8 @@ impl<'a> Scan<'a> {
         self.groups[..next].last().is_some_and(|group| group.contains(&at))
     }
 
-    /// Notes at the end: `(note: …)`, or `— failed: …`.
+    /// Cuts off notes at the end: `(note: …)`, or `— failed: …`.
     fn notes(&mut self) {
-        let is_note = |text: &str| {
-            let text = text.trim_start();
-            NOTES.iter().any(|key| text.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')))
-        };
         for dash in ["— ", "– ", "-- ", " - "] {
             for (at, _) in self.lower.match_indices(dash) {
                 if is_note(&self.lower[at + dash.len()..]) && self.opaque.at(at).is_none() {
@@ -256,7 +251,7 @@ impl<'a> Scan<'a> {
                 }
             }
         }
-        // Neither what was cut already nor a hint stands between a note and the end.
+        // Ignore ranges that are already cut, and hints, between a note and the end.
         let hints = self.out.hints.iter().map(|(_, range)| range.clone());
         let passed: Vec<Range<usize>> = self.cuts.iter().cloned().chain(hints).collect();
         let mut passed = merged(&passed);
@@ -276,7 +271,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// `@skill-name`, where it is no mail address, package or file.
+    /// Finds hints such as `@skill-name`, but not mail addresses, packages or files.
     fn hints(&mut self) {
         for (at, _) in self.text.match_indices('@') {
             let before = self.text[..at].chars().next_back();
@@ -304,7 +299,7 @@ impl<'a> Scan<'a> {
             match self.opaque.at(at) {
                 None => self.out.hints.push((name.to_owned(), range)),
                 Some(Kind::Code) => {
-                    // Only code that is nothing but the hint was meant as one.
+                    // Report a hint in backticks only if it is the entire code span.
                     let alone = before == Some('`') && after.starts_with('`');
                     if alone {
                         self.out.coded_hints.push(range);
@@ -322,7 +317,7 @@ impl<'a> Scan<'a> {
             let next = cuts.partition_point(|cut| cut.start <= at);
             cuts[..next].last().is_some_and(|cut| cut.contains(&at))
         };
-        // A skill in a note is talked about, not asked for.
+        // A skill named in a note is only mentioned, not requested.
         self.out.hints.retain(|(_, range)| !is_cut(range.start));
         let hints = self.out.hints.iter().map(|(_, range)| range.clone());
         let all: Vec<Range<usize>> = self.cuts.iter().cloned().chain(hints).collect();
@@ -332,7 +327,12 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Whether a name is one that a skill can have.
+fn is_note(text: &str) -> bool {
+    let text = text.trim_start();
+    NOTES.iter().any(|key| text.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')))
+}
+
+/// Returns true if a skill can have this name.
 pub(super) fn is_skill_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name
@@ -347,7 +347,7 @@ fn is_p(word: &str) -> bool {
     matches!(word, "P0" | "P1" | "P2" | "P3")
 }
 
-/// `p1`, `priority: high`, `high priority`.
+/// Parses `p1`, `priority: high`, `high priority`.
 fn priority_of(inner: &str) -> Option<Priority> {
     let is_p = |word: &str| matches!(word, "p0" | "p1" | "p2" | "p3");
     let word = match inner {
@@ -361,7 +361,7 @@ fn priority_of(inner: &str) -> Option<Priority> {
     Priority::named(word)
 }
 
-/// What stands in round or square brackets: the innermost, and no links.
+/// Finds ranges in round or square brackets: the innermost ones, without links.
 fn groups(text: &str, opaque: &Opaque) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut open: Option<(usize, u8)> = None;
@@ -387,7 +387,7 @@ fn groups(text: &str, opaque: &Opaque) -> Vec<Range<usize>> {
     out
 }
 
-/// Where a list of references behind a colon ends.
+/// The end of a list of references after a colon.
 fn list_end(text: &str) -> usize {
     let stops = |at: &usize| {
         let rest = &text.as_bytes()[*at..];
@@ -398,7 +398,7 @@ fn list_end(text: &str) -> usize {
     (0..text.len()).find(stops).unwrap_or(text.len())
 }
 
-/// Ranges in order, those that touch made one.
+/// Sorts ranges and merges those that overlap or touch.
 fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut ranges = ranges.to_vec();
     ranges.sort_by_key(|range| (range.start, range.end));
@@ -412,7 +412,7 @@ fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     out
 }
 
-/// A text without some ranges, its blanks folded.
+/// Removes ranges from a text and collapses whitespace.
 fn without(text: &str, cuts: &[Range<usize>]) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut at = 0;
@@ -432,8 +432,9 @@ fn without(text: &str, cuts: &[Range<usize>]) -> String {
     }
     let unbold = out.strip_prefix("** ").map(|rest| format!("**{rest}"));
     let out = unbold.unwrap_or(out);
-    match cuts.is_empty() {
-        true => out,
-        false => out.trim_end_matches([' ', ',', ';', '-', '–', '—']).to_owned(),
+    if cuts.is_empty() {
+        out
+    } else {
+        out.trim_end_matches([' ', ',', ';', '-', '–', '—']).to_owned()
     }
 }

@@ -1,22 +1,22 @@
-//! Plans for programs, with published schemas.
+//! The JSON form of plans, with published schemas.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Format, Mark, Plan, Priority, Progress, Task, TaskId};
 
-/// `rep plan status --json`.
+/// The output of `rep plan status --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlanStatusJson {
     /// The plan's file.
     pub plan: String,
-    /// Its title.
+    /// The plan's title.
     pub title: Option<String>,
-    /// Whose habits it follows.
+    /// The conventions the plan follows.
     pub format: Format,
-    /// Why its tasks cannot be told, if they cannot.
+    /// The reason why the tasks cannot be determined, if they cannot.
     pub fallback: Option<String>,
-    /// How many tasks have each mark.
+    /// The number of tasks with each mark.
     pub progress: Progress,
     /// The task that comes next.
     pub next: Option<TaskId>,
@@ -24,64 +24,63 @@ pub struct PlanStatusJson {
     pub sections: Vec<SectionJson>,
     /// The tasks, in file order.
     pub tasks: Vec<TaskJson>,
-    /// Boxes in sections for people, which are no tasks.
+    /// The number of boxes in sections for people, which are not tasks.
     pub ignored_boxes: usize,
-    /// Errors that `rep plan check` shows.
+    /// The number of errors that `rep plan check` shows.
     pub errors: usize,
 }
 
 /// A section with tasks.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SectionJson {
-    /// Its title.
+    /// The section's title.
     pub title: String,
-    /// The number of `Phase N`.
+    /// The number in `Phase N`.
     pub phase: Option<u32>,
-    /// Its line, from 1.
+    /// The section's line, starting at 1.
     pub line: usize,
-    /// What it waits for, as it is written.
+    /// The section's blockers, as written.
     pub blocked_by: Vec<String>,
-    /// How many of its own tasks have each mark.
+    /// The number of its own tasks with each mark.
     pub progress: Progress,
 }
 
-/// One task.
+/// A task.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TaskJson {
-    /// Its name: stays as long as its text stays.
+    /// The task's id, stable as long as its text does not change.
     pub id: TaskId,
-    /// The label that its author gave it.
+    /// The label given by the author.
     pub label: Option<String>,
-    /// What is to be done.
+    /// The text of the task.
     pub text: String,
-    /// Where it stands.
+    /// The mark in the task's box.
     pub mark: Mark,
-    /// The title of the section that it stands in.
+    /// The title of the section the task is in.
     pub section: Option<String>,
-    /// The task that it is a part of.
+    /// The task this one is nested in.
     pub parent: Option<TaskId>,
-    /// How urgent it is.
+    /// The task's priority.
     pub priority: Priority,
-    /// What it waits for, as it is written.
+    /// The task's blockers, as written.
     pub blocked_by: Vec<String>,
-    /// What keeps it from being chosen now.
+    /// The reasons why the task cannot be chosen now.
     pub waits_for: Vec<String>,
-    /// Skills that are named for it.
+    /// Skills named for the task.
     pub hints: Vec<String>,
-    /// Parts of a specification that it names.
+    /// References to parts of a specification.
     pub spec_refs: Vec<String>,
-    /// The lines below it.
+    /// The lines below the task.
     pub details: String,
-    /// Whether it can be done beside others.
+    /// True if the task can be done in parallel with others.
     pub parallel: bool,
-    /// The user story that it belongs to.
+    /// The user story the task belongs to.
     pub story: Option<String>,
-    /// Its line, from 1.
+    /// The task's line, starting at 1.
     pub line: usize,
 }
 
 impl TaskJson {
-    /// A task of a plan, and what it waits for.
     pub fn of(plan: &Plan, task: &Task, waits_for: Vec<String>) -> Self {
         TaskJson {
             id: task.id.clone(),
@@ -104,7 +103,7 @@ impl TaskJson {
 }
 
 impl PlanStatusJson {
-    /// A picture of a plan: the task that comes next, and how many errors were found in it.
+    /// Builds the status of a plan from the task that comes next and the number of errors found in it.
     pub fn of(plan: &Plan, next: Option<TaskId>, errors: usize) -> Self {
         let sections = plan.sections.iter().enumerate().filter_map(|(at, section)| {
             let own = plan.tasks.iter().filter(|task| task.section == Some(at));

@@ -1,20 +1,19 @@
-//! What authors write beside their tasks: `blocked by: T001`, `skills: a, b`, `priority: high`, each as a line of its own
-//! or within a text.
+//! Parses metadata that authors write beside their tasks: `blocked by: T001`, `skills: a, b`, `priority: high`, on a
+//! line of its own or within a text.
 
 use std::ops::Range;
 
 use super::Priority;
 
-/// A line that says something about its task or section.
+/// A line with metadata of its task or section.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// References to what is waited for.
+    /// References to blockers.
     Blocked(Vec<(String, Range<usize>)>),
     /// Names of skills.
     Skills(Vec<(String, Range<usize>)>),
-    /// How urgent it is.
     Priority(Priority),
-    /// Parts of a specification; the whole line if it names requirements.
+    /// A reference to a specification: the whole line, because it may name requirements.
     Spec(Range<usize>),
 }
 
@@ -28,13 +27,12 @@ const BLOCKED: [&str; 7] = [
     "dependencies",
 ];
 
-/// Longest text in quotes.
+/// Maximum length of a quoted text.
 const QUOTED_CHARS_MAX: usize = 500;
 
-/// Reads a line without its bullet; ranges are those of the line.
+/// Parses a line without its bullet; ranges are relative to the line.
 pub(super) fn key_line(line: &str) -> Option<Key> {
-    let ornament = |c: char| matches!(c, '*' | '_') || c.is_whitespace();
-    let start = line.len() - line.trim_start_matches(ornament).len();
+    let start = line.len() - line.trim_start_matches(is_ornament).len();
     let body = &line[start..];
     let is_key = |key: &str| {
         body.get(..key.len()).is_some_and(|found| found.eq_ignore_ascii_case(key))
@@ -52,9 +50,9 @@ pub(super) fn key_line(line: &str) -> Option<Key> {
     let key = *keys.into_iter().find(|key| is_key(key))?;
     let after = body[key.len()..].trim_start_matches(['*', '_']);
     let has_colon = after.starts_with(':');
-    let after = after.trim_start_matches(':').trim_start_matches(ornament);
+    let after = after.trim_start_matches(':').trim_start_matches(is_ornament);
     let from = line.len() - after.len();
-    let end = line.trim_end_matches(ornament).len().max(from);
+    let end = line.trim_end_matches(is_ornament).len().max(from);
     let rest = &line[from..end];
     match key {
         key if BLOCKED.contains(&key) && has_colon => Some(Key::Blocked(split_refs(rest, from))),
@@ -71,7 +69,12 @@ pub(super) fn key_line(line: &str) -> Option<Key> {
     }
 }
 
-/// Where the references begin in a text such as `blocked by: T001`, in lower case; and whether a colon says that they are.
+fn is_ornament(c: char) -> bool {
+    matches!(c, '*' | '_') || c.is_whitespace()
+}
+
+/// Returns the offset of the references in a lower-case text such as `blocked by: T001`, and true if a colon precedes
+/// them.
 pub(super) fn after_blocked(lower: &str) -> Option<(usize, bool)> {
     let key = BLOCKED.iter().find(|key| lower.starts_with(**key))?;
     let rest = &lower[key.len()..];
@@ -87,7 +90,7 @@ fn first_word(text: &str) -> Option<&str> {
     (!word.is_empty()).then_some(word)
 }
 
-/// The names of a list with commas or blanks.
+/// Splits a list at commas and whitespace.
 fn words(text: &str, from: usize) -> Vec<(String, Range<usize>)> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -103,7 +106,7 @@ fn words(text: &str, from: usize) -> Vec<(String, Range<usize>)> {
     out
 }
 
-/// The references of a list: quoted texts, or what stands between commas, semicolons and `and`.
+/// Splits a list of references: quoted texts, or the texts between commas, semicolons and `and`.
 pub(super) fn split_refs(text: &str, from: usize) -> Vec<(String, Range<usize>)> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -140,7 +143,7 @@ pub(super) fn split_refs(text: &str, from: usize) -> Vec<(String, Range<usize>)>
     out
 }
 
-/// A quoted text at the start, and how many bytes it takes with its quotes.
+/// Parses a quoted text at the start. Returns it with its length in bytes, including the quotes.
 fn quoted(text: &str) -> Option<(&str, usize)> {
     let open = text.chars().next()?;
     let close = match open {
@@ -154,7 +157,7 @@ fn quoted(text: &str) -> Option<(&str, usize)> {
     Some((&inner[..end], open.len_utf8() + end + close.len_utf8()))
 }
 
-/// The references at the start of prose: only what cannot be an ordinary word. Also where they end.
+/// Parses references at the start of prose: only those that cannot be ordinary words. Also returns where they end.
 pub(super) fn label_refs(text: &str, from: usize) -> (Vec<(String, Range<usize>)>, usize) {
     let mut out = Vec::new();
     let mut at = 0;
@@ -185,7 +188,7 @@ pub(super) fn label_refs(text: &str, from: usize) -> (Vec<(String, Range<usize>)
     (out, end)
 }
 
-/// How many bytes at the start are a label: `T001`, `1.2`, `AUTH-3`, `Task 3`, `Phase 2`, `#4`.
+/// The length in bytes of a label at the start: `T001`, `1.2`, `AUTH-3`, `Task 3`, `Phase 2`, `#4`.
 fn label_like(text: &str) -> usize {
     let lower = text.get(..6).unwrap_or(text).to_ascii_lowercase();
     for word in ["phase ", "task "] {

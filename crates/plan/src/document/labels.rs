@@ -1,15 +1,15 @@
-//! Labels that authors give their tasks.
+//! Parses labels that authors give their tasks.
 
-/// A label, and what separates it from the text.
+/// A label and its range.
 pub(super) struct Label {
-    /// As it is written.
+    /// The label as written.
     pub(super) label: String,
-    /// What of the text it takes, with what separates it.
+    /// The range of the text that the label takes up, with its separator.
     pub(super) from: usize,
     pub(super) to: usize,
 }
 
-/// A label at the start of a text: `T001`, `1.2`, `Task 3:`, `AUTH-7:`, also in bold.
+/// Parses a label at the start of a text: `T001`, `1.2`, `Task 3:`, `AUTH-7:`, also in bold.
 pub(super) fn label(text: &str) -> Option<Label> {
     let stars = if text.starts_with("**") { 2 } else { 0 };
     let body = &text[stars..];
@@ -17,9 +17,10 @@ pub(super) fn label(text: &str) -> Option<Label> {
     let after = &body[length..];
     let bold_ends = stars > 0
         && (after.starts_with("**") || after.starts_with(":**") || after.starts_with(".**"));
-    let rest = match bold_ends {
-        true => after.trim_start_matches([':', '.']).trim_start_matches("**"),
-        false => after,
+    let rest = if bold_ends {
+        after.trim_start_matches([':', '.']).trim_start_matches("**")
+    } else {
+        after
     };
     let colon = rest.trim_start_matches([':', '.', ')']);
     let dash = colon.trim_start();
@@ -34,13 +35,12 @@ pub(super) fn label(text: &str) -> Option<Label> {
     Some(Label { label, from: if bold_ends { 0 } else { stars }, to: text.len() - remaining.len() })
 }
 
-/// How many bytes a label takes, and whether it is one only if something separates it from the text.
+/// The length of a label in bytes, and true if it counts as one only when a separator follows.
 fn label_length(text: &str) -> Option<(usize, bool)> {
-    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     if let Some(rest) = text.strip_prefix('T') {
         let number = rest.strip_prefix('-').unwrap_or(rest);
-        if (1..=5).contains(&digits(number)) {
-            return Some((text.len() - number.len() + digits(number), false));
+        if (1..=5).contains(&count_digits(number)) {
+            return Some((text.len() - number.len() + count_digits(number), false));
         }
     }
     if text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("task ")) {
@@ -52,23 +52,27 @@ fn label_length(text: &str) -> Option<(usize, bool)> {
     if (2..=10).contains(&capitals)
         && text.as_bytes()[0].is_ascii_uppercase()
         && let Some(rest) = text[capitals..].strip_prefix('-')
-        && (1..=6).contains(&digits(rest))
+        && (1..=6).contains(&count_digits(rest))
     {
-        let length = capitals + 1 + digits(rest);
+        let length = capitals + 1 + count_digits(rest);
         return text[length..].starts_with([':', '*']).then_some((length, true));
     }
     let (length, dotted) = numbers(text)?;
     Some((length, !dotted))
 }
 
-/// `1`, `1.2`, `1.2.3`: bytes, and whether there is a dot within.
+fn count_digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+/// Parses `1`, `1.2`, `1.2.3`. Returns the length in bytes, and true if there is a dot in it.
 fn numbers(text: &str) -> Option<(usize, bool)> {
     let mut at = 0;
     let mut parts = 0;
     loop {
         let digits = text[at..].bytes().take_while(u8::is_ascii_digit).count();
         if !(1..=4).contains(&digits) {
-            // The dot before was no part of it.
+            // The dot before is not part of the label.
             return (parts > 0).then(|| (at - 1, parts > 1));
         }
         at += digits;

@@ -1,21 +1,21 @@
-//! The lines of a plan: indentation, bullets, boxes, headings and fences. Edits must keep every other byte, so lines are
-//! looked at where they stand, and nothing is rewritten.
+//! Parses the lines of a plan: indentation, bullets, boxes, headings and fences. Edits must preserve every other byte,
+//! so lines are kept with their positions, and nothing is rewritten.
 
 use std::ops::Range;
 
 use super::Mark;
 
-/// A line without its end.
+/// A line without its line break.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
-    /// Where it begins in the file.
+    /// Byte offset in the file.
     pub(super) start: usize,
-    /// Its text, without `\n` or `\r\n`.
+    /// The text without `\n` or `\r\n`.
     pub(super) text: &'a str,
 }
 
 impl Line<'_> {
-    /// Where it ends in the file, before its line break.
+    /// Byte offset of the end of the line, before its line break.
     pub(super) fn end(&self) -> usize {
         self.start + self.text.len()
     }
@@ -25,7 +25,7 @@ impl Line<'_> {
     }
 }
 
-/// The lines of a text; a byte order mark is no part of the first.
+/// Splits a text into lines, without a leading byte order mark.
 pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
     let mut start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut out = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
     out
 }
 
-/// Columns and bytes of the blanks that a text begins with, when it stands at `column`.
+/// The columns and bytes of leading whitespace of a text that starts at `column`.
 pub(super) fn indent(text: &str, column: usize) -> (usize, usize) {
     let mut columns = column;
     for (at, byte) in text.bytes().enumerate() {
@@ -50,25 +50,26 @@ pub(super) fn indent(text: &str, column: usize) -> (usize, usize) {
     (columns, text.len())
 }
 
-/// A sign that begins an item of a list.
+/// The marker of a list item.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bullet {
-    /// The column of the sign.
+    /// The column of the marker.
     pub(super) column: usize,
-    /// The column of what follows.
+    /// The column of the content.
     pub(super) content_column: usize,
-    /// Where in the line that begins.
+    /// The byte offset of the content in the line.
     pub(super) content: usize,
 }
 
 impl Bullet {
-    /// From which column on a line belongs to the item. Two are enough, also for `1.`, where many indent by two.
+    /// The column from which a line belongs to the item. Two columns are enough, even for `1.`, which many authors
+    /// indent by two.
     pub(super) fn inside(&self) -> usize {
         self.content_column.min(self.column + 2)
     }
 }
 
-/// The bullet that stands at a byte and column of a line.
+/// Parses a bullet at a byte and column of a line.
 pub(super) fn bullet(line: &str, at: usize, column: usize) -> Option<Bullet> {
     let rest = line.get(at..)?;
     let sign = match rest.bytes().next()? {
@@ -92,23 +93,22 @@ pub(super) fn bullet(line: &str, at: usize, column: usize) -> Option<Bullet> {
     Some(Bullet { column, content_column, content: at + sign + blanks })
 }
 
-/// A box at the start of an item.
+/// A checkbox at the start of an item.
 #[derive(Clone, Debug)]
 pub(super) struct CheckBox {
-    /// What it says.
     pub(super) mark: Mark,
-    /// Whether the legend knows its sign.
+    /// True if the character in the box is a known mark.
     pub(super) known: bool,
-    /// Whether it is ticked, whatever follows it.
+    /// True if the box is ticked, no matter what follows it.
     pub(super) ticked: bool,
-    /// Whether a `*` behind it says that it can be left out.
+    /// True if a `*` after the box marks it as optional.
     pub(super) optional: bool,
-    /// How many bytes it takes, with `?`.
+    /// The length in bytes, with `?`.
     pub(super) bytes: usize,
 }
 
-/// Reads a box at the start of a text. `[link](to)`, `[note]` and `[1]` are none; `[y]` and `[]` are boxes that nobody
-/// understands.
+/// Parses a checkbox at the start of a text. `[link](to)`, `[note]` and `[1]` are not boxes; `[y]` and `[]` are boxes
+/// with an unknown mark.
 pub(super) fn check_box(text: &str) -> Option<CheckBox> {
     let inner = text.strip_prefix('[')?;
     let close = inner.char_indices().take(4).find(|(_, c)| *c == ']').map(|(at, _)| at)?;
@@ -147,7 +147,7 @@ pub(super) fn check_box(text: &str) -> Option<CheckBox> {
     })
 }
 
-/// The level and the text of a heading `## Title ##`, as a range of the line.
+/// The level of a heading `## Title ##`, and the range of its text in the line.
 pub(super) fn heading(line: &str) -> Option<(u8, Range<usize>)> {
     let (columns, at) = indent(line, 0);
     let level = line[at..].bytes().take_while(|byte| *byte == b'#').count();
@@ -160,26 +160,32 @@ pub(super) fn heading(line: &str) -> Option<(u8, Range<usize>)> {
     }
     let start = line.len() - rest.trim_start().len();
     let closed = rest.trim_end().trim_end_matches('#');
-    let text = match closed.ends_with([' ', '\t']) || closed.is_empty() {
-        true => closed.trim(),
-        false => rest.trim(),
+    let text = if closed.ends_with([' ', '\t']) || closed.is_empty() {
+        closed.trim()
+    } else {
+        rest.trim()
     };
     Some((level as u8, start..start + text.len()))
 }
 
-/// The level of a heading that is underlined: `===` or `---`.
+/// The level of an underlined heading: `===` or `---`.
 pub(super) fn underline(line: &str) -> Option<u8> {
     let text = line.trim();
     let (columns, _) = indent(line, 0);
     let only = |sign: char| text.chars().all(|c| c == sign);
-    match text.len() >= 2 && columns <= 3 {
-        true if only('=') => Some(1),
-        true if only('-') => Some(2),
-        _ => None,
+    if text.len() < 2 || columns > 3 {
+        return None;
+    }
+    if only('=') {
+        Some(1)
+    } else if only('-') {
+        Some(2)
+    } else {
+        None
     }
 }
 
-/// A fence around code.
+/// A code fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fence {
     sign: u8,
@@ -187,7 +193,7 @@ pub(super) struct Fence {
 }
 
 impl Fence {
-    /// The fence that a text without indentation opens.
+    /// Parses the fence that an unindented text opens.
     pub(super) fn opened_by(text: &str) -> Option<Self> {
         let sign = text.bytes().next().filter(|byte| matches!(byte, b'`' | b'~'))?;
         let length = text.bytes().take_while(|byte| *byte == sign).count();
@@ -195,24 +201,18 @@ impl Fence {
         (length >= 3 && (sign == b'~' || !info.contains('`'))).then_some(Fence { sign, length })
     }
 
-    /// Whether a text without indentation closes it.
+    /// Returns true if an unindented text closes the fence.
     pub(super) fn is_closed_by(self, text: &str) -> bool {
         let length = text.bytes().take_while(|byte| *byte == self.sign).count();
         length >= self.length && text[length..].trim().is_empty()
     }
 }
 
-/// How many lines at the start are YAML: none, unless they look like it and hold no box.
+/// The number of frontmatter lines at the start: 0 unless they look like YAML and contain no box.
 pub(super) fn frontmatter(lines: &[Line<'_>]) -> usize {
     if lines.first().is_none_or(|line| line.text.trim_end() != "---") {
         return 0;
     }
-    let is_field = |text: &str| {
-        let key = text.split(':').next().unwrap_or_default();
-        text.contains(':')
-            && !key.is_empty()
-            && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
-    };
     if lines.get(1).is_none_or(|line| !is_field(line.text)) {
         return 0;
     }
@@ -227,7 +227,14 @@ pub(super) fn frontmatter(lines: &[Line<'_>]) -> usize {
     0
 }
 
-/// Whether a line would be a task, if it stood where tasks can stand.
+fn is_field(text: &str) -> bool {
+    let key = text.split(':').next().unwrap_or_default();
+    text.contains(':')
+        && !key.is_empty()
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+/// Returns true if the line would be a task where tasks are allowed.
 pub(super) fn has_box(line: &str) -> bool {
     let (column, at) = indent(line, 0);
     bullet(line, at, column).is_some_and(|bullet| check_box(&line[bullet.content..]).is_some())

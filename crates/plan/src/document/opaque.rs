@@ -1,9 +1,9 @@
-//! The parts of a text that are not prose: code, links, addresses in angle brackets and comments.
+//! Finds the parts of a text that are not prose: code, links, autolinks and comments.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `` `code` ``.
@@ -16,25 +16,23 @@ pub(super) enum Kind {
     Comment,
 }
 
-/// The parts of one text, in order; none overlaps another.
+/// The parts of a text, in order and without overlap.
 #[derive(Debug, Default)]
 pub(super) struct Opaque {
-    /// The parts.
     pub(super) parts: Vec<(Range<usize>, Kind)>,
     /// The targets of links.
     pub(super) targets: Vec<Range<usize>>,
 }
 
 impl Opaque {
-    /// What stands at a byte, if it is not prose.
+    /// The kind of the part at this byte; `None` if it is prose.
     pub(super) fn at(&self, byte: usize) -> Option<Kind> {
         let next = self.parts.partition_point(|(range, _)| range.start <= byte);
         let (range, kind) = self.parts[..next].last()?;
         range.contains(&byte).then_some(*kind)
     }
 
-    /// Finds the parts, in time that grows with the text alone: a closing sign that was not found once is not looked
-    /// for again.
+    /// Finds the parts in linear time: after a closing delimiter was not found once, it is not searched for again.
     pub(super) fn of(text: &str) -> Self {
         let ticks = tick_runs(text);
         let mut out = Opaque::default();
@@ -82,7 +80,7 @@ impl Opaque {
                     at = range.end;
                     out.parts.push((range, kind));
                 }
-                // Backticks that close nothing are passed over as one.
+                // Skip a run of backticks that closes nothing as a whole.
                 None if rest[0] == b'`' => at += run(rest),
                 None => at += 1,
             }
@@ -95,7 +93,7 @@ fn run(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| **byte == b'`').count()
 }
 
-/// Where runs of backticks begin, by their length.
+/// The start of each run of backticks, by length.
 fn tick_runs(text: &str) -> BTreeMap<usize, Vec<usize>> {
     let mut runs: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let (bytes, mut at) = (text.as_bytes(), 0);

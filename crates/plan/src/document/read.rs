@@ -1,5 +1,5 @@
-//! From lines to a plan. A scanner rather than a Markdown parser: it has to know where each byte stands, and to read what
-//! people and agents really write.
+//! Reads the lines of a plan. This is a line scanner instead of a Markdown parser: it needs the offset of every byte,
+//! and has to accept what people and agents actually write.
 
 use camino::Utf8Path;
 use repertoire_text::source::Span;
@@ -17,7 +17,7 @@ use crate::limits::{PLAN_FINDINGS_MAX, PLAN_BYTES_MAX, PLAN_LINE_BYTES_MAX, PLAN
 mod build;
 mod said;
 
-/// Reads a plan.
+/// Parses a plan.
 pub(super) fn read(source: Source) -> Plan {
     let text = source.shared_text();
     let bytes = text.len();
@@ -37,7 +37,7 @@ pub(super) fn read(source: Source) -> Plan {
     build::plan(reader.finish(), source.clone())
 }
 
-/// A plan that is not text.
+/// The plan for a file that is not text.
 pub(super) fn not_text(path: &Utf8Path, at: usize) -> Plan {
     let why = format!("the plan is not UTF-8: byte {at} is wrong");
     let code = &repertoire_text::codes::NOT_UTF8;
@@ -57,7 +57,7 @@ fn empty(source: Source, why: String, found: Diagnostic) -> Plan {
     }
 }
 
-/// What the lines say, before texts are read and names are given.
+/// The result of reading the lines, before texts are parsed and ids assigned.
 struct Drafts<'a> {
     lines: Vec<Line<'a>>,
     title: Option<String>,
@@ -67,20 +67,20 @@ struct Drafts<'a> {
     found: Vec<Diagnostic>,
 }
 
-/// A task as it stands in the lines.
+/// A task as found in the lines.
 struct Draft {
     check_box: CheckBox,
-    /// Where the box stands in the file.
+    /// The span of the box in the file.
     mark: Span,
     line: usize,
-    /// How many lines its text has.
+    /// The number of lines of its text.
     text_lines: usize,
-    /// Its lines below that.
+    /// The indices of its other lines below.
     details: Vec<usize>,
-    /// After its last line before a task within it.
+    /// Byte offset of the end of its last line before a nested task.
     own_end: usize,
     bullet: Bullet,
-    /// The indentation of the first line that is nested below it.
+    /// The indentation of the first line nested below it.
     nested: Option<String>,
     has_child: bool,
     parent: Option<usize>,
@@ -91,17 +91,17 @@ struct Draft {
     specs: Vec<(String, Span)>,
 }
 
-/// An item of a list that is still open.
+/// A list item that is still open.
 struct Item {
     bullet: Bullet,
-    /// The innermost task that it is, or is within.
+    /// The innermost task that the item is or is nested in.
     owner: Option<usize>,
 }
 
-/// Something that hides lines until it is closed.
+/// A construct that hides lines until it is closed.
 struct Hiding {
     kind: Hides,
-    /// Lines that are indented by less do not belong to the item that it stands in.
+    /// Lines indented by less than this don't belong to the item the construct is in.
     inside: usize,
     opened: Span,
     boxes: usize,
@@ -120,9 +120,9 @@ struct Reader<'a> {
     tasks: Vec<Draft>,
     items: Vec<Item>,
     hiding: Option<Hiding>,
-    /// The task whose text may go on in the next line.
+    /// The task whose text may continue on the next line.
     open_text: Option<usize>,
-    /// Whether the line before was prose at the margin, which an underline makes a heading.
+    /// True if the previous line was prose at the margin, which an underline turns into a heading.
     after_prose: bool,
     after_blank: bool,
     blockers: usize,
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         if self.goes_on(at, columns, blanks) {
             return self.prose(at, &line.text[blanks..]);
         }
-        // A line that is indented by less ends the items that it does not belong to.
+        // A line indented by less ends the items it does not belong to.
         while self.items.last().is_some_and(|item| columns < item.bullet.inside()) {
             self.items.pop();
             self.open_text = None;
@@ -200,14 +200,11 @@ impl<'a> Reader<'a> {
         let is_code = columns >= margin + 4
             && after_blank
             && self.items.last().is_none_or(|item| columns >= item.bullet.content_column + 4);
-        match is_code {
-            true => self.code(at),
-            false => self.block(at, columns, blanks),
-        }
+        if is_code { self.code(at) } else { self.block(at, columns, blanks) }
     }
 
-    /// Whether a line at the margin goes on with the text of a task: prose, with no blank line between. What begins in bold
-    /// is said for itself.
+    /// Returns true if a line at the margin continues the text of a task: prose that follows without a blank line. A
+    /// line that starts in bold is a statement of its own.
     fn goes_on(&self, at: usize, columns: usize, blanks: usize) -> bool {
         let line = self.lines[at];
         let is_heading = self.lines.get(at + 1).is_some_and(|next| underline(next.text).is_some());
@@ -221,7 +218,8 @@ impl<'a> Reader<'a> {
             && key_line(body).is_none()
     }
 
-    /// Whether a line is seen although something hides lines: it closes it, or is outside of it.
+    /// Returns true if a line is outside of the construct that hides lines, which then ends. The line that closes it
+    /// stays hidden.
     fn is_shown(&mut self, line: &Line<'_>, columns: usize, blanks: usize) -> bool {
         let Some(hiding) = &mut self.hiding else { return true };
         if !line.is_blank() && columns < hiding.inside {
@@ -241,7 +239,7 @@ impl<'a> Reader<'a> {
         false
     }
 
-    /// A line that is neither blank nor code.
+    /// Handles a line that is neither blank nor code.
     fn block(&mut self, at: usize, columns: usize, blanks: usize) {
         let line = self.lines[at];
         let body = &line.text[blanks..];
@@ -261,7 +259,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Opens a fence or a comment, if a text does.
+    /// Opens a fence or a comment if the text starts one.
     fn hide(&mut self, body: &str, line: &Line<'_>, at: usize) -> bool {
         let kind = match Fence::opened_by(body) {
             Some(fence) => Hides::Fence(fence),
@@ -279,7 +277,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// An item of a list, or several in one line.
+    /// Handles a list item, or several nested ones on one line.
     fn item(&mut self, at: usize, first: Bullet) {
         self.open_text = None;
         let line = self.lines[at];
@@ -309,7 +307,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A box: a task, unless its section is for people.
+    /// Handles a checkbox: a task, unless its section is for people.
     fn task(
         &mut self,
         at: usize,
@@ -362,7 +360,7 @@ impl<'a> Reader<'a> {
         Some(task)
     }
 
-    /// Prose: the text of a task goes on, a line says something about its task or section, or nobody cares.
+    /// Handles prose: the continuation of a task's text, metadata, or text that does not matter.
     fn prose(&mut self, at: usize, body: &str) {
         let content = self.lines[at].text.len() - body.len();
         let task = self.open_text.filter(|_| !self.items.is_empty());
@@ -380,7 +378,7 @@ impl<'a> Reader<'a> {
         self.key(at, content);
     }
 
-    /// Code by its indentation. People who indent a list by four do not mean that.
+    /// Handles indented code. Authors who indent a list by four columns don't mean code, so boxes are reported.
     fn code(&mut self, at: usize) {
         self.open_text = None;
         let line = self.lines[at];
@@ -393,11 +391,11 @@ impl<'a> Reader<'a> {
             self.find(Diagnostic::new(code, message).at(self.source, span).help(code.remedy));
         }
         self.detail(at);
-        // What follows without a blank line is code as well.
+        // Lines that follow without a blank line are code as well.
         self.after_blank = true;
     }
 
-    /// Gives a line to the innermost task that it stands in.
+    /// Assigns a line to the innermost task it is nested in.
     fn detail(&mut self, at: usize) {
         let Some(owner) = self.items.last().and_then(|item| item.owner) else { return };
         let line = self.lines[at];
@@ -411,10 +409,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is still hidden at the end was not closed.
+    /// Reports a fence or comment that is still open at the end of the file.
     fn end(&mut self) {
         let Some(hiding) = self.hiding.take() else { return };
-        // An item ends with the file, and what stands in it as well.
+        // A list item ends with the file, and so does everything in it.
         if hiding.inside > 0 && hiding.boxes == 0 {
             return;
         }
@@ -460,7 +458,7 @@ fn bullet_at(line: &str) -> Option<Bullet> {
     bullet(line, at, column)
 }
 
-/// The blanks that a line begins with.
+/// The leading whitespace of a line.
 fn indentation(line: &str) -> &str {
     let (_, blanks) = indent(line, 0);
     &line[..blanks]

@@ -1,26 +1,23 @@
-//! Which task comes next. A pure choice: the most urgent open task that waits for nothing, the first in the file among
-//! equals.
+//! Selects the next task: the most urgent open task that is not blocked, and the first in the file among equals. Pure.
 
 use std::collections::BTreeMap;
 
 use super::{BlockedOn, Blocker, Mark, Plan, Task, TaskId};
 
-/// What to do next.
+/// The result of selecting the next task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// This task.
     Task(TaskId),
-    /// Nothing is open.
     Nothing,
-    /// Tasks are open, and every one waits.
+    /// There are open tasks, but all of them wait for something.
     Stuck {
-        /// Each, and why.
+        /// Each open task with the reason.
         waiting: Vec<(TaskId, String)>,
     },
 }
 
-/// Chooses the next task: by priority, then in file order, among those that are open and wait for nothing. A task with
-/// tasks within it comes after them.
+/// Selects the next task by priority, then in file order, among the open tasks that are not blocked. A task comes
+/// after the tasks nested in it.
 pub fn select_task(plan: &Plan) -> Choice {
     let state = State::of(plan);
     let mut open: Vec<usize> =
@@ -42,15 +39,15 @@ pub(super) fn waits_for(plan: &Plan, id: &TaskId) -> Vec<String> {
     state.by_id.get(id).map(|at| state.why(*at)).unwrap_or_default()
 }
 
-/// What is complete, worked out once.
+/// Completion of tasks and sections, computed once.
 struct State<'a> {
     plan: &'a Plan,
     by_id: BTreeMap<&'a TaskId, usize>,
-    /// Tasks that are done, with everything within them.
+    /// True for tasks that are done, including everything nested in them.
     complete: Vec<bool>,
-    /// The first task within each that is not done.
+    /// The first nested task that is not done.
     open_child: Vec<Option<usize>>,
-    /// Of each section with those below it: tasks that are not done, and all tasks.
+    /// For each section with its subsections, the number of tasks that are not done, and of all tasks.
     sections: Vec<(usize, usize)>,
 }
 
@@ -60,7 +57,7 @@ impl<'a> State<'a> {
             plan.tasks.iter().enumerate().map(|(at, task)| (&task.id, at)).collect();
         let mut complete: Vec<bool> = plan.tasks.iter().map(is_complete_itself).collect();
         let mut open_child = vec![None; plan.tasks.len()];
-        // What is within a task stands after it.
+        // Nested tasks come after the task they are in, so go backwards.
         for (at, task) in plan.tasks.iter().enumerate().rev() {
             let parent = task.parent.as_ref().and_then(|parent| by_id.get(parent));
             if let Some(parent) = parent
@@ -90,7 +87,7 @@ impl<'a> State<'a> {
             && self.blockers(at).all(|blocker| !self.holds(blocker))
     }
 
-    /// The blockers of a task, of the tasks that it is within, and of the sections above.
+    /// The blockers of a task, of the tasks it is nested in, and of the sections above.
     fn blockers(&self, at: usize) -> impl Iterator<Item = &'a Blocker> {
         let plan = self.plan;
         let parent = |at: &usize| {
@@ -155,10 +152,10 @@ impl<'a> State<'a> {
     }
 }
 
-/// Most reasons that are told for one task.
+/// Maximum number of reasons given for one task.
 const REASONS_MAX: usize = 10;
 
-/// Whether a task is done as far as its own box says; one for people is, if a person has ticked it.
+/// Returns true if the task is done according to its own box. A task for people is done if a person has ticked it.
 fn is_complete_itself(task: &Task) -> bool {
     task.mark.is_done() || task.mark == Mark::ManualQa && task.at.ticked
 }

@@ -1,10 +1,10 @@
-//! References to specifications: `(spec §3.2)`, `See specs/api.md#login`, `[spec](specs/api.md)`.
+//! Finds references to specifications: `(spec §3.2)`, `See specs/api.md#login`, `[spec](specs/api.md)`.
 
 use std::ops::Range;
 
 use super::opaque::{Kind, Opaque};
 
-/// The references of a text; those that name a file have its place.
+/// Finds the references in a text; those that name a file come with their range.
 pub(super) fn spec_refs(text: &str, opaque: &Opaque) -> Vec<(String, Option<Range<usize>>)> {
     let mut found: Vec<(Range<usize>, bool)> = Vec::new();
     for target in &opaque.targets {
@@ -42,7 +42,7 @@ pub(super) fn spec_refs(text: &str, opaque: &Opaque) -> Vec<(String, Option<Rang
         .collect()
 }
 
-/// The file of a reference, without the part that it points at.
+/// The file of a reference, without its fragment.
 pub(super) fn file_of(reference: &str) -> &str {
     reference.split('#').next().unwrap_or(reference)
 }
@@ -53,13 +53,13 @@ pub(super) fn is_document(path: &str) -> bool {
     stem.is_some_and(|stem| !stem.is_empty())
 }
 
-/// A word without the signs around it.
+/// Strips the punctuation around a word.
 fn path_of(word: &str) -> &str {
     word.trim_matches(|c: char| !(c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '#')))
         .trim_end_matches('.')
 }
 
-/// `§3.2`, with the word `spec` before it.
+/// The range of `§3.2`, with the word `spec` before it.
 fn section(text: &str, at: usize) -> (Range<usize>, bool) {
     let after = at + '§'.len_utf8();
     let blank = text[after..].bytes().take_while(|byte| *byte == b' ').count().min(1);

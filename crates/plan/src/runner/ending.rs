@@ -1,4 +1,4 @@
-//! How a run stops: where its work goes, and what is left for people to read.
+//! The end of a run: delivery of its work, and the report.
 
 use repertoire_journal::{Command, Payload, Run};
 
@@ -9,7 +9,7 @@ use crate::records;
 use crate::watchdog::choices;
 
 impl Session<'_> {
-    /// Everything agrees: the work goes where it was asked to go, and the run is complete.
+    /// Delivers the work and completes the run.
     pub(super) async fn complete(&mut self) -> Result<(), DriveError> {
         self.keep_plan(&[]).await?;
         let delivered =
@@ -37,14 +37,14 @@ impl Session<'_> {
         self.end(Payload::RunCompleted { summary, head }).await
     }
 
-    /// Stops, and leaves a report.
+    /// Stops the run and writes a report.
     pub(super) async fn end(&mut self, how: Payload) -> Result<(), DriveError> {
         let reason = how.name().to_lowercase();
         self.append(vec![Payload::PostmortemStart { reason }, how]).await?;
         self.report().await
     }
 
-    /// Leaves a report. The run has stopped by now, so what goes wrong with that is told and stops nothing.
+    /// Writes the report. Since the run has stopped, an error is recorded but not returned.
     pub(super) async fn report(&mut self) -> Result<(), DriveError> {
         let run = self.runner.as_it_stands(&self.run).await?;
         let (status, files) = match self.write_report(&run).await {

@@ -1,4 +1,4 @@
-//! What a worker that is gone has left behind: programs that still run, and files that it was writing.
+//! Cleans up after a worker that died: processes that still run, and partly written files.
 
 use camino::Utf8Path;
 use repertoire_sandbox::process;
@@ -8,15 +8,15 @@ use repertoire_text::fs::{self, Folder};
 use super::{DriveError, Session};
 use repertoire_git::repo::ChangeKind;
 
-/// The variable that the programs of a run are known by, whoever started them.
+/// The environment variable that marks all processes of a run.
 pub(super) const MARK: &str = "REPERTOIRE_RUN";
 
 pub(super) fn mark(lease: &Lease) -> String {
     format!("{}:{}", lease.run, lease.token)
 }
 
-/// A worker that was killed, or stands still, has left its agent and checks at work in the run's worktree. Two agents there
-/// would work against each other.
+/// Kills the agents and checks of a worker that died or hangs. Two agents in the same worktree
+/// would interfere with each other.
 pub(super) async fn end_programs(lease: &Lease) {
     let (run, token) = (lease.run.clone(), lease.token);
     if token <= 1 {
@@ -29,23 +29,24 @@ pub(super) async fn end_programs(lease: &Lease) {
         })
     };
     let ended = tokio::task::spawn_blocking(move || process::end_left(MARK, is_before)).await;
-    // Nothing depends on how many there were.
+    // The number of killed processes does not matter.
     drop(ended);
 }
 
-/// Whether a file was being written by the engine or by one of its tools.
+/// Returns true if the file is a temporary file of the engine or one of its tools.
 fn is_half_written(path: &Utf8Path) -> bool {
     path.file_name().is_some_and(fs::is_temporary_name)
 }
 
 impl Session<'_> {
-    /// A worker that was killed while it wrote a file has left half of it beside it. That is nobody's work, and must not get
+    /// Removes temporary files of a worker that was killed while writing, so that they do not get
     /// into a commit.
     pub(super) async fn clear_half_written(&self) -> Result<(), DriveError> {
         for change in self.git.status().await? {
             let path = Utf8Path::new(&change.path);
             if change.kind == ChangeKind::Untracked && is_half_written(path) {
-                // By handle: an agent may have put a link in the place of a folder.
+                // Resolve from a folder handle, since an agent may have replaced a folder by a
+                // symbolic link.
                 Folder::open(&self.worktree.dir)?
                     .remove_file(path)
                     .map_err(std::io::Error::from)?;

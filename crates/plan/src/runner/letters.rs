@@ -1,4 +1,5 @@
-//! Hands in a run that is given up, and takes the letter back when the run is done after all.
+//! Creates a dead letter for a run that failed or waits, and closes it when the run ends in another
+//! way.
 
 use repertoire_journal::{
     Command, DeadLetter, JournalError, LetterFilter, LetterStatus, Payload, Run, RunStatus,
@@ -11,8 +12,8 @@ use crate::request::PlanRequest;
 use crate::state::PlanState;
 
 impl Runner {
-    /// What becomes of the letter of a run that has stopped. The run is over by then, so what goes wrong with that is noted and
-    /// stops nothing.
+    /// Creates or closes the dead letter of a run that has stopped. Since the run is over, an error
+    /// is only recorded as a note.
     pub(super) async fn settle_letter(&self, run: &Run, by: &str) {
         let request = serde_json::from_value::<PlanRequest>(run.request.clone()).ok();
         let improve = request.and_then(|request| request.improve);
@@ -35,7 +36,7 @@ impl Runner {
         if let Err(error) = settled {
             let data = json!({ "reason": error.to_string() });
             let note = Payload::Note { name: "letter_failed".to_owned(), data };
-            // If the journal cannot be written, there is nobody left to tell.
+            // If the journal cannot be written either, there is no other place to report the error.
             drop(self.journal.order(&run.id, Command::Event(note)).await);
         }
     }

@@ -1,4 +1,5 @@
-//! The plan file of a run: brought over, taken up again, put right after agents, and made to show what the journal says.
+//! The plan file of a run: reading it, restoring it after agents, and updating it to match the
+//! journal.
 
 use camino::Utf8Path;
 use crate::limits::PLAN_BYTES_MAX;
@@ -11,20 +12,20 @@ use crate::file;
 use crate::keeper;
 use crate::state::{Ended, Kind};
 
-/// The plan as the engine last left it, among the records of a run.
+/// The plan as the engine last wrote it, in the records of a run.
 const PLAN_LEFT: &str = "plan.md";
 
 impl Session<'_> {
-    /// The plan as it is in the worktree.
+    /// The current plan in the worktree.
     pub(super) fn plan_found(&self) -> Option<String> {
         if self.request.asked.is_some() {
-            // Nobody but the engine has it.
+            // A requested task has no file, so only the engine can have changed the plan.
             return Some(self.plan_text.clone());
         }
         file::read(&self.worktree.dir, &self.request.plan)
     }
 
-    /// The plan of the workspace, for a worktree that has none because git does not know it.
+    /// The plan of the workspace, for a worktree without one because git does not track it.
     pub(super) fn plan_of_workspace(&self) -> Result<String, DriveError> {
         let original = Utf8Path::new(&self.run.workspace).join(&self.request.plan);
         fs::read_text(&original, PLAN_BYTES_MAX as u64).map_err(|error| {
@@ -32,8 +33,8 @@ impl Session<'_> {
         })
     }
 
-    /// Reads the plan for the first time, or sees what became of it since the engine left it. Between steps only people
-    /// change it; in a step that was cut short it may have been the agent.
+    /// Reads the plan for the first time, or finds out what has changed since the engine last wrote
+    /// it. Between steps only people change it; in an interrupted step it may have been the agent.
     pub(super) fn take_up_plan(&mut self) -> Result<Vec<Payload>, DriveError> {
         if let Some(asked) = &self.request.asked {
             let text = asked.plan();
@@ -65,20 +66,20 @@ impl Session<'_> {
         Ok(kept.events)
     }
 
-    /// Puts the plan right after an agent was at work on a task, or reviewed one.
+    /// Restores the plan after an agent's step. `own` is the task that the agent implemented.
     pub(super) fn settle_plan(&mut self, own: Option<&TaskRef>) -> Vec<Payload> {
         let (found, path) = (self.plan_found(), &self.request.plan);
         let own = own.map(|task| task.id.as_str());
         let kept = keeper::reconcile(&self.plan_text, found.as_deref(), path, &self.state, own);
         if found.as_deref() != Some(&kept.text) {
-            // It is written again, with an error that is told, before the next step.
+            // `keep_plan` writes it again before the next step, and reports the error.
             let _ = file::write(&self.worktree.dir, path, &kept.text);
         }
         self.plan_text = kept.text;
         kept.events
     }
 
-    /// Makes the file show what the journal says, with a word on what has just happened, and commits that.
+    /// Updates the plan file to match the journal, adds notes on failed tasks, and commits it.
     pub(super) async fn keep_plan(&mut self, happened: &[Payload]) -> Result<(), DriveError> {
         let text = match self.state.fallback {
             Some(_) => self.plan_text.clone(),

@@ -19,23 +19,23 @@ use crate::state::{Kind, PlanState};
 /// A prompt as it would be sent.
 #[derive(Clone, Debug)]
 pub struct Preview {
-    /// The task; nothing if the agent would choose.
+    /// `None` if the agent would choose a task.
     pub task: Option<TaskRef>,
-    /// Skills that were chosen, as they would be recorded.
+    /// The names of the selected skills.
     pub skills: Vec<String>,
-    /// What would be recorded.
+    /// The events that would be recorded.
     pub events: Vec<repertoire_journal::Payload>,
-    /// The prompt, to the byte.
+    /// The exact text of the prompt.
     pub text: String,
 }
 
 impl Preview {
-    /// What the first step would be told in a workspace, or the first of a kind, or the one on `task`. What is implemented
-    /// is reviewed before anything new is begun.
+    /// The prompt of the first step in a workspace, or of the first step of a kind, or of the step
+    /// on `task`. By default, implemented tasks are reviewed before a new one is started.
     ///
     /// # Errors
     ///
-    /// When the plan cannot be read or nothing is to be done.
+    /// Fails if the plan cannot be read, or there is nothing to do.
     pub async fn of(
         workspace: &Utf8Path,
         station: &Station,

@@ -1,4 +1,4 @@
-//! Keeps a lease alive while a step is at work, and hears what people want of the run in the meantime.
+//! Renews the lease of a run while a step is in progress, and polls for cancellation.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,23 +10,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits::WISH_POLL;
 
-/// Why a step was told to stop.
+/// The reason why a step has to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// Somebody wants the run to end.
+    /// The run was cancelled.
     Cancel,
-    /// Somebody else has the run now, or may have it.
+    /// Another worker has the run, or may have it.
     Lost(String),
 }
 
-/// The heartbeat of a run. It ends when it is dropped.
+/// The heartbeat of a run. Ends when dropped.
 pub(super) struct Pulse {
     stop: Arc<Mutex<Option<Stop>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Pulse {
-    /// Begins to beat. `work` is cancelled when the step has to stop.
+    /// Starts the heartbeat. Cancels `work` when the step has to stop.
     pub(super) fn start(journal: Journal, lease: Lease, work: CancellationToken) -> Self {
         let stop = Arc::new(Mutex::new(None));
         let told = stop.clone();
@@ -38,7 +38,7 @@ impl Pulse {
         Pulse { stop, task }
     }
 
-    /// Why the work was told to stop, if it was.
+    /// The reason why the step has to stop, if so.
     pub(super) fn stop(&self) -> Option<Stop> {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -50,7 +50,7 @@ impl Drop for Pulse {
     }
 }
 
-/// Beats until the work has to stop, and says why.
+/// Sends heartbeats until the step has to stop, and returns the reason.
 async fn beat(journal: &Journal, lease: &Lease) -> Stop {
     let beat_every = lease.length / 3;
     let mut look = interval(WISH_POLL.min(beat_every).max(Duration::from_millis(10)));
@@ -59,23 +59,21 @@ async fn beat(journal: &Journal, lease: &Lease) -> Stop {
         look.tick().await;
         let (at, beats) = (Instant::now(), heard.elapsed() >= beat_every);
         let asked = async {
-            match beats {
-                true => journal.heartbeat(lease).await,
-                false => journal.wish(lease).await,
-            }
+            if beats { journal.heartbeat(lease).await } else { journal.wish(lease).await }
         };
-        // The journal tries again by itself, but not for longer than the lease is ours.
+        // The journal retries by itself, but must not do so for longer than the lease is valid.
         let left = lease.length.saturating_sub(heard.elapsed());
         let Ok(answer) = timeout(left, asked).await else {
             return Stop::Lost("the journal did not answer for as long as the lease".to_owned());
         };
         match answer {
             Ok(Some(Wish::Cancel)) => return Stop::Cancel,
-            // The lease runs from when it was asked for.
+            // The lease counts from the time of the request, not of the answer.
             Ok(_) if beats => heard = at,
             Ok(_) => {}
             Err(error @ JournalError::Fenced { .. }) => return Stop::Lost(error.to_string()),
-            // The store may come back; but when the lease may have run out, another worker may be at it.
+            // The store may come back, but once the lease may have expired, another worker may have
+            // claimed the run.
             Err(error) if heard.elapsed() >= lease.length => return Stop::Lost(error.to_string()),
             Err(_) => {}
         }

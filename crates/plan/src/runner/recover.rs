@@ -1,4 +1,5 @@
-//! Mends what checks found before an agent is asked, and learns from agents that mended it.
+//! Recovery within a run: repairs failures before an agent is asked, and learns from agents that
+//! repaired them.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +26,8 @@ use crate::request::Improve;
 use crate::state::{After, Ended, Kind};
 
 impl Session<'_> {
-    /// Tries what helped before, and what tools can mend themselves. Whatever comes of it is checked again as all work is.
+    /// Tries fixes that worked before and automatic fixes of tools. A verification follows, as
+    /// after all work.
     pub(super) async fn recover(
         &mut self,
         task: Option<TaskRef>,
@@ -37,7 +39,7 @@ impl Session<'_> {
         let head = self.git.head().await?;
         let step = self.run.steps + 1;
         let attempt = self.attempt_of(&task).max(1);
-        // Whoever takes the run up after this worker finds the files by it as they were.
+        // If this worker dies, the next one restores the files from this backup.
         let backup = Backup::take(&self.git).await?;
         self.git.keep_commit(&self.backup_of(step), &backup.commit).await?;
         let detail = json!({ "after": after.as_str(), "backup": backup.commit.as_str() });
@@ -47,7 +49,8 @@ impl Session<'_> {
         let recovered = match self.mend(&task, after, &rules).await {
             Ok(recovered) => recovered,
             Err(error) => {
-                // What could be taken back is. A person looks at the rest, and it is theirs from then on.
+                // The attempt is rolled back as far as possible. A person decides about the rest,
+                // so keep no backup to restore.
                 self.git.drop_commit(&self.backup_of(step)).await?;
                 return Err(error);
             }
@@ -57,7 +60,7 @@ impl Session<'_> {
         let is_green = recovered.state == State::Green;
         let worked = recovered.attempts.iter().filter(|one| one.outcome == FixOutcome::Worked);
         let what: Vec<&str> = worked.map(|one| one.strategy.as_str()).collect();
-        // What helped against one failure stays, also if another is left.
+        // A successful fix is kept, even if other failures remain.
         if !what.is_empty() {
             self.git.commit_all(&format!("Mend the checks: {}", what.join(", ")), None).await?;
         }
@@ -80,7 +83,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Records how a recovery ended. What the checks have said of a fix stands, also if somebody stops the run just then.
+    /// Records the end of a recovery. Confirmed outcomes of fixes are recorded even if the run is
+    /// stopped now.
     async fn recovered(
         &mut self,
         state: State,
@@ -108,12 +112,13 @@ impl Session<'_> {
         self.conclude(payloads).await
     }
 
-    /// What the files were like before a step that mends is kept under this name while it is under way.
+    /// The name of the ref that keeps the backup while a recovery step is in progress.
     fn backup_of(&self, step: u32) -> String {
         format!("backup/{}-{step}", self.run.id)
     }
 
-    /// Takes back what a worker that is gone was trying: nobody has looked at it, and the checks have not spoken.
+    /// Reverts the interrupted recovery of a worker that died: its change was neither inspected nor
+    /// verified.
     pub(super) async fn take_back_attempt(&mut self) -> Result<(), DriveError> {
         let Some(past) = self.state.last().filter(|past| past.kind == Kind::Recovery) else {
             return Ok(());
@@ -124,7 +129,7 @@ impl Session<'_> {
             let backup = Backup::found(&self.git, commit).await?;
             let found = Backup::take(&self.git).await?;
             if !backup.is_same(&found) {
-                // It may be a person's by now.
+                // Keep the current state as well, since it may contain a person's work.
                 self.git.keep_commit(&format!("{name}-found"), &found.commit).await?;
                 let restored = backup.restore(&self.git).await;
                 restored.map_err(|error| DriveError::Stopped(error.to_string()))?;
@@ -145,7 +150,7 @@ impl Session<'_> {
     ) -> Result<Recovered, DriveError> {
         let place = self.workplace();
         let all = self.checks_after(after);
-        // A worker that takes the run up has not seen them fail.
+        // A worker that has just claimed the run has no results yet.
         let verdict = match self.red.take() {
             Some(verdict) => verdict,
             None => self.run_checks(&all).await?,
@@ -186,7 +191,7 @@ impl Session<'_> {
         Memory::new(self.runner.journal.clone(), &rules.scope)
     }
 
-    /// The checks that have to be green after something.
+    /// The checks that have to pass after a step.
     pub(super) fn checks_after(&self, after: After) -> Vec<Check> {
         let mut all = self.request.checks.clone();
         if after == After::Everything {
@@ -195,11 +200,12 @@ impl Session<'_> {
         all
     }
 
-    /// The signatures of what red checks found that have to pass: what an agent mends next is compared with them.
+    /// The signatures of the errors of failed critical checks. The next change of an agent is
+    /// compared with them.
     pub(super) fn failures(&self, verdict: &Verdict) -> BTreeSet<String> {
         let red = verdict.results.iter().filter(|result| recover::has_failed(result));
         let red: Vec<&CheckResult> = red.filter(|result| result.critical).collect();
-        // What is missing may have been the failure that goes next.
+        // The missing part may contain the failure that is fixed next.
         if red.iter().any(|result| result.is_cut()) {
             return BTreeSet::new();
         }
@@ -207,7 +213,7 @@ impl Session<'_> {
         errors.map(|error| signature(&error).to_string()).collect()
     }
 
-    /// What an agent has taught that turned red checks green, now that they are.
+    /// The fix that can be learnt from an agent's change, now that the checks pass.
     pub(super) async fn learnt(&self, head: &Oid) -> Result<Option<Payload>, DriveError> {
         let Some(rules) = &self.request.improve else { return Ok(None) };
         let Some(lesson) = lesson::proved(&self.state.history, self.request.review) else {
@@ -224,8 +230,8 @@ impl Session<'_> {
         }))
     }
 
-    /// The change of a lesson, without the plan. Nothing if somebody has worked on the same files since: then nobody knows
-    /// whether it would have been right as it was.
+    /// The patch of a lesson, without the plan. `None` if the same files have changed since, since
+    /// then it is unknown if the change alone would have been right.
     async fn remedy(&self, lesson: &Lesson, head: &Oid) -> Result<Option<String>, DriveError> {
         let (Some(from), Some(to)) = (Oid::parse(&lesson.from), Oid::parse(&lesson.to)) else {
             return Ok(None);
@@ -240,7 +246,7 @@ impl Session<'_> {
         Ok(String::from_utf8(self.git.patch_of(&from, &to, &paths).await?).ok())
     }
 
-    /// Files that differ between two commits, but for the plan, whose marks are the engine's.
+    /// The files that differ between two commits, except the plan, which the engine updates itself.
     async fn files_between(&self, from: &Oid, to: &Oid) -> Result<BTreeSet<String>, DriveError> {
         let of = DiffOf::Commits { from: from.clone(), to: to.clone() };
         let files = self.git.diff(&of, 0).await?.files.into_iter();
@@ -249,7 +255,7 @@ impl Session<'_> {
     }
 }
 
-/// The errors of what a check said.
+/// The errors in the output of a check.
 fn errors_of(result: &CheckResult, dir: &Utf8Path) -> Vec<ParsedError> {
     let read = |file: &str| {
         let path = Utf8Path::new(file);
@@ -267,7 +273,7 @@ fn why(state: &State) -> Option<String> {
     }
 }
 
-/// A number between 0 and 1 that differs from run to run, and not from replay to replay.
+/// A pseudo-random number from 0 to 1 that differs between runs, but is the same in a replay.
 fn jitter(run: &str, step: u32) -> f64 {
     let sum = run
         .bytes()

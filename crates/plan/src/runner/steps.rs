@@ -1,4 +1,4 @@
-//! The three kinds of steps: what is prepared, what is run, and what is made of the result.
+//! The steps of a run: their preparation, execution and results.
 
 use repertoire_agent::spending::RunLimits;
 use repertoire_agent::{Report, RunOptions, Status};
@@ -24,13 +24,13 @@ use crate::skills;
 use crate::state::{After, Kind};
 use crate::verdict::{self, Verdict, Word};
 
-/// Files that a note names.
+/// Maximum number of files named in a note.
 const FILES_SHOWN: usize = 20;
 
-/// What agents like to print when they think that everything is done.
+/// Markers that agents print when they believe that everything is done.
 const CLAIMS: &[&str] = &["<promise>COMPLETE</promise>", "[[COMPLETE]]", "<<COMPLETE>>"];
 
-/// What a step is told to do, and what it left.
+/// The result of an agent's step.
 struct Worked {
     report: Report,
     spent: Spent,
@@ -38,7 +38,7 @@ struct Worked {
 }
 
 impl Session<'_> {
-    /// An agent works on a task.
+    /// Lets an agent work on a task.
     pub(super) async fn implement(&mut self, task: Option<TaskRef>) -> Result<(), DriveError> {
         let kind = Kind::Implementation;
         let assignment = Assignment::new(&self.plan(), &self.state, &self.request, task.as_ref());
@@ -67,7 +67,7 @@ impl Session<'_> {
         self.conclude(payloads).await
     }
 
-    /// Checks run, all that are declared.
+    /// Runs all declared checks.
     pub(super) async fn verify(
         &mut self,
         task: Option<TaskRef>,
@@ -82,15 +82,13 @@ impl Session<'_> {
         let begun = Instant::now();
         let verdict = self.run_checks(&self.checks_after(after)).await?;
         let spent = Spent { time_ms: millis(begun.elapsed()), ..Spent::default() };
-        // A check that commits has looked at something else than what is there now.
+        // If a check commits something, it has tested other files than those that are there now.
         let is_there = self.git.head().await? == head;
         let is_green = verdict.green && is_there;
-        // A pass that may be none teaches nothing, and is told with the result.
+        // A suspicious pass (possible false positive) teaches nothing, but is reported with the
+        // result.
         let odd = suspicions(&verdict.results, None);
-        let learnt = match is_green && odd.is_empty() {
-            true => self.learnt(&head).await?,
-            false => None,
-        };
+        let learnt = if is_green && odd.is_empty() { self.learnt(&head).await? } else { None };
         let head = head.as_str().to_owned();
         let results = serde_json::to_value(summarised(&verdict)).unwrap_or_default();
         let red: Vec<String> = verdict
@@ -103,23 +101,26 @@ impl Session<'_> {
         if !is_there {
             notes.push_str("\nA check has committed something or checked something out.\n");
         }
-        let result = match is_green {
-            true if odd.is_empty() => json!({ "green": true, "checks": results }),
-            true => json!({ "green": true, "checks": results, "suspicions": odd }),
-            false => json!({
+        let result = if !is_green {
+            json!({
                 "green": false,
                 "checks": results,
                 "failure": print_of(&notes),
                 "notes": notes,
                 "failures": self.request.improve.as_ref().map(|_| self.failures(&verdict)),
-            }),
+            })
+        } else if odd.is_empty() {
+            json!({ "green": true, "checks": results })
+        } else {
+            json!({ "green": true, "checks": results, "suspicions": odd })
         };
         if !is_green {
             self.records.keep(&format!("{step:03}-verification.md"), &notes)?;
         }
-        let reason = match verdict.green {
-            true => (!is_there).then(|| "a check has changed what is checked out".to_owned()),
-            false => Some(format!("checks are red: {}", red.join(", "))),
+        let reason = if verdict.green {
+            (!is_there).then(|| "a check has changed what is checked out".to_owned())
+        } else {
+            Some(format!("checks are red: {}", red.join(", ")))
         };
         let finished = move |outcome| Payload::StepFinished {
             step,
@@ -157,12 +158,12 @@ impl Session<'_> {
         base.unwrap_or_else(|| self.worktree.base_oid.clone())
     }
 
-    /// Another agent looks at the work on a task.
+    /// Lets another agent review the work on a task.
     pub(super) async fn review(&mut self, task: Option<TaskRef>) -> Result<(), DriveError> {
         let kind = Kind::Review;
         let attempt = self.attempt_of(&task).max(1);
         let assignment = Assignment::new(&self.plan(), &self.state, &self.request, task.as_ref());
-        // The attempt that was made, not the one that may come.
+        // The attempt that was made, not the next one.
         let assignment = Assignment { attempt, ..assignment };
         let (around, mut payloads) = self.surroundings(&assignment, kind);
         let range = self.range(&task).await?;
@@ -202,7 +203,7 @@ impl Session<'_> {
         self.conclude(payloads).await
     }
 
-    /// Files that checks made and git does not ignore: they go into the next commit, so somebody should know.
+    /// Reports new files of checks that git does not ignore, since they end up in the next commit.
     async fn left_by_checks(&self) -> Result<Option<Payload>, DriveError> {
         let changes = self.git.status().await?;
         let new = changes.into_iter().filter(|change| change.kind == ChangeKind::Untracked);
@@ -236,7 +237,7 @@ impl Session<'_> {
         known.map_or(0, |task| task.attempts)
     }
 
-    /// Everything that a prompt says besides the task, and what choosing skills has to record.
+    /// The context of a prompt, and the events of selecting its skills.
     fn surroundings(&self, assignment: &Assignment, kind: Kind) -> (Surroundings, Vec<Payload>) {
         let system = &self.station.system;
         let catalog = system.catalog();
@@ -253,7 +254,7 @@ impl Session<'_> {
         (around, events)
     }
 
-    /// Runs an agent with a prompt, and keeps both prompt and log.
+    /// Runs an agent with a prompt. Stores prompt and log.
     async fn work_on(
         &mut self,
         step: u32,
@@ -273,7 +274,7 @@ impl Session<'_> {
         });
         let options = RunOptions {
             conversation: Some(format!("{}-{step}", self.run.id)),
-            // The prompt has the skills already.
+            // The prompt already contains the skills.
             selection: Some(Settings { enabled: false, max_skills: 0, ..Settings::default() }),
             limits: Some(self.limits()),
             on_event: Some(sink),
@@ -286,7 +287,7 @@ impl Session<'_> {
         Ok(Worked { until_ms: log.until_ms(), spent, report })
     }
 
-    /// What is left of the budget, for one step.
+    /// The rest of the budget, for one step.
     fn limits(&self) -> RunLimits {
         let (limits, spent) = (&self.run.limits, &self.run.spent);
         let step = self.request.bounds.step_ms_max;
@@ -299,7 +300,8 @@ impl Session<'_> {
         }
     }
 
-    /// Puts the worktree right after an agent was at work: it may have switched branches, or rewritten what was there.
+    /// Repairs the worktree after an agent's step: the agent may have switched branches or
+    /// rewritten history.
     async fn put_right(&self, since: &Oid) -> Result<Vec<Payload>, DriveError> {
         let mended = self.worktrees.put_right(&self.worktree, since).await?;
         let data = json!({ "mended": mended });
@@ -307,7 +309,7 @@ impl Session<'_> {
         Ok((!mended.is_empty()).then_some(note).into_iter().collect())
     }
 
-    /// What an implementation came to.
+    /// The result of an implementation.
     async fn implemented(
         &self,
         step: u32,
@@ -320,7 +322,8 @@ impl Session<'_> {
         let oid = |text: Option<&String>| text.and_then(|text| Oid::parse(text));
         let base = oid(known.and_then(|task| task.base.as_ref()));
         let base = base.unwrap_or_else(|| self.worktree.base_oid.clone());
-        // What others did before it was tried again is not this task's.
+        // Compare with the start of these attempts: changes for other tasks in between do not
+        // belong to this one.
         let begun = oid(known.and_then(|task| task.begun.as_ref()));
         let changed = self.differs(begun.as_ref().unwrap_or(&base), head).await?;
         let moved = self.differs(before, head).await?;
@@ -338,7 +341,7 @@ impl Session<'_> {
             (None, false) => Some("no file was changed".to_owned()),
             (None, true) => None,
         };
-        // Who cannot work at all has not tried.
+        // An agent that could not run at all has not made an attempt.
         let agent_failed = report.status == Status::Failed && !moved;
         let result = json!({
             "changed": changed,
@@ -353,7 +356,7 @@ impl Session<'_> {
         let head = head.as_str().to_owned();
         Ok(move |outcome| Payload::StepFinished {
             step,
-            // What is wrong is wrong, whatever the caller hoped for.
+            // A failure overrides an `Ok` from the caller.
             outcome: match (&reason, outcome) {
                 (Some(_), StepOutcome::Ok) => StepOutcome::Failed,
                 (_, outcome) => outcome,
@@ -365,7 +368,7 @@ impl Session<'_> {
         })
     }
 
-    /// Whether anything but the plan differs between two commits.
+    /// Returns true if anything but the plan differs between two commits.
     async fn differs(&self, from: &Oid, to: &Oid) -> Result<bool, DriveError> {
         let of = DiffOf::Commits { from: from.clone(), to: to.clone() };
         let diff = self.git.diff(&of, 0).await?;
@@ -384,7 +387,7 @@ impl Session<'_> {
             None => self.git.head().await?,
         };
         let base = known.and_then(|task| task.base.as_deref()).and_then(Oid::parse);
-        // A task that the agent chose itself has no beginning of its own.
+        // A task that the agent chose itself has no recorded base.
         let base = match (base, task) {
             (Some(base), _) => base,
             (None, None) => self.worktree.base_oid.clone(),
@@ -400,7 +403,8 @@ impl Session<'_> {
         })
     }
 
-    /// Whether a step was told to stop, or waits for an allowance; then that is recorded.
+    /// Records the end of the step and returns true if it was stopped, or has to wait for a rate
+    /// limit.
     async fn stopped_or_deferred(
         &mut self,
         finished: &impl Fn(StepOutcome) -> Payload,
@@ -420,7 +424,8 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// Records a step's end with everything that follows from it, in one transaction; then the file follows the journal.
+    /// Records the end of a step and all its consequences in one transaction. Then updates the plan
+    /// file to match the journal.
     pub(super) async fn conclude(&mut self, mut payloads: Vec<Payload>) -> Result<(), DriveError> {
         let mut ahead = self.state.clone();
         for payload in &payloads {
@@ -432,8 +437,8 @@ impl Session<'_> {
         self.keep_plan(&payloads).await
     }
 
-    /// What was tried for a task that is given up must not make the tasks after it fail: the files are again as they were
-    /// before it, in a commit on top of what was tried.
+    /// Reverts the work on a task that was just marked failed, so that it does not break later
+    /// tasks. The revert is a commit on top of the failed attempts.
     async fn take_back(&mut self, happened: &[Payload]) -> Result<(), DriveError> {
         let Some(base) = decide::given_up(&self.state, happened).and_then(|base| Oid::parse(&base))
         else {
@@ -455,7 +460,7 @@ impl Session<'_> {
     }
 }
 
-/// What a review came to.
+/// The outcome of a review.
 fn judged(
     answer: &Result<Verdict, verdict::VerdictError>,
     report: &Report,
@@ -475,7 +480,7 @@ fn judged(
             let learning = verdict.learning.clone();
             (outcome, reason, json!({ "verdict": verdict, "notes": notes, "learning": learning }))
         }
-        // Who was stopped halfway may have changed their mind.
+        // An agent that was interrupted may have changed its verdict later.
         (Ok(_), Some(error)) => {
             (StepOutcome::Failed, Some(error.to_string()), json!({ "malformed": false }))
         }
@@ -486,7 +491,7 @@ fn judged(
         }
         (Err(problem), error) => {
             let said = tail(&report.text);
-            // Who checked the shape of the answer knows best what is wrong with it.
+            // The backend that validated the answer has the more precise message.
             let why = error.as_ref().map(|error| format!("the reviewer gave no verdict: {error}"));
             (
                 StepOutcome::Failed,
@@ -498,16 +503,17 @@ fn judged(
 }
 
 fn unfinished(reason: &str, claims_done: bool) -> String {
-    match claims_done {
-        true => format!(
+    if claims_done {
+        format!(
             "The last attempt said that everything is done, but: {reason}. The engine looks at the files, not at \
              what is said."
-        ),
-        false => format!("The last attempt did not succeed: {reason}."),
+        )
+    } else {
+        format!("The last attempt did not succeed: {reason}.")
     }
 }
 
-/// The results without their output, which is in the notes where it matters.
+/// The results without their output, which is in the notes if it matters.
 fn summarised(verdict: &declared::Verdict) -> Vec<Value> {
     let results = verdict.results.iter().map(|result| {
         json!({
@@ -521,7 +527,7 @@ fn summarised(verdict: &declared::Verdict) -> Vec<Value> {
     results.collect()
 }
 
-/// What stands for a failure, without what differs each time: numbers, and how long things took.
+/// A fingerprint of a failure, in which all numbers are the same, so that durations do not matter.
 fn print_of(notes: &str) -> String {
     let plain: String = notes.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let mut folded = plain.replace("00", "0");
@@ -543,7 +549,7 @@ fn spent(report: &Report) -> Spent {
     }
 }
 
-/// The first line of a commit.
+/// A commit message with a short first line.
 fn subject(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(70) {

@@ -1,4 +1,5 @@
-//! What an agent is told of a recovery that came before it: what is mended already, what did not help, and what may.
+//! The notes about a recovery for the agent that continues: what is fixed, what did not help, and
+//! what may help.
 
 use repertoire_journal::{FixOutcome, Remedy};
 
@@ -7,26 +8,28 @@ use repertoire_checks::memory::{Advice, Offer};
 use repertoire_checks::recover::{Attempt, Recovered};
 use crate::limits::{OFFER_CHARS_MAX, OFFERS_SHOWN};
 
-/// What the last checks said, with what was tried and what may help.
+/// Describes the failing checks, the attempts so far, and fixes that may help.
 pub(super) fn told(recovered: &Recovered) -> String {
-    let is_kept = |one: &&Attempt| one.fix.is_some() && one.outcome == FixOutcome::Worked;
-    let is_gone = |one: &&Attempt| one.fix.is_some() && one.outcome != FixOutcome::Worked;
-    let is_wait = |one: &&Attempt| one.fix.is_none();
-    let some = |heading: &str, is_meant: &dyn Fn(&&Attempt) -> bool| {
-        let lines: Vec<String> = recovered.attempts.iter().filter(is_meant).map(in_words).collect();
-        match lines.is_empty() {
-            true => String::new(),
-            false => format!("\n{heading}:\n\n{}\n", lines.join("\n")),
-        }
-    };
+    let (waits, fixes): (Vec<&Attempt>, Vec<&Attempt>) =
+        recovered.attempts.iter().partition(|attempt| attempt.fix.is_none());
+    let (kept, reverted): (Vec<&Attempt>, Vec<&Attempt>) =
+        fixes.into_iter().partition(|attempt| attempt.outcome == FixOutcome::Worked);
     [
         notes(&recovered.verdict),
-        some("Mended already, and committed; leave it as it is", &is_kept),
-        some("Tried without success, and taken back", &is_gone),
-        some("Waited for, in case it passes by itself", &is_wait),
+        attempts_section("Mended already, and committed; leave it as it is", &kept),
+        attempts_section("Tried without success, and taken back", &reverted),
+        attempts_section("Waited for, in case it passes by itself", &waits),
         offers(&recovered.advice),
     ]
     .concat()
+}
+
+fn attempts_section(heading: &str, attempts: &[&Attempt]) -> String {
+    if attempts.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<String> = attempts.iter().map(|attempt| in_words(attempt)).collect();
+    format!("\n{heading}:\n\n{}\n", lines.join("\n"))
 }
 
 fn in_words(attempt: &Attempt) -> String {
@@ -38,12 +41,13 @@ fn in_words(attempt: &Attempt) -> String {
     format!("- {strategy}{}: {}", command.unwrap_or_default(), attempt.reason)
 }
 
-/// What helped before and may help again, for an agent to judge.
+/// Fixes that worked before, for the agent to judge.
 fn offers(advice: &Advice) -> String {
     let all: Vec<String> = advice.offers.iter().take(OFFERS_SHOWN).map(offered).collect();
-    match all.is_empty() {
-        true => String::new(),
-        false => format!("\nSeen before; this is what was tried then:\n\n{}", all.join("\n")),
+    if all.is_empty() {
+        String::new()
+    } else {
+        format!("\nSeen before; this is what was tried then:\n\n{}", all.join("\n"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `rep agents`: who can be asked.
+//! `rep agents`: lists the available agents, or shows one in detail.
 
 use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
 use repertoire_model::Thinking;
@@ -14,10 +14,10 @@ use crate::running::broken_name;
 use crate::schema::{AgentJson, AgentsJson};
 use crate::ui::{self, Ui};
 
-/// Whom to show.
+/// Arguments of `rep agents`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Show this agent with everything that is known of it
+    /// Show all details of this agent
     name: Option<String>,
 }
 
@@ -82,7 +82,7 @@ fn of_entry(entry: &Entry) -> AgentJson {
     agent
 }
 
-/// An agent whose file could not be read.
+/// Describes an agent whose file could not be parsed.
 fn of_broken(broken: &Broken, name: &str) -> AgentJson {
     let Broken { path, scope, reason } = broken;
     AgentJson {
@@ -98,7 +98,7 @@ fn of_broken(broken: &Broken, name: &str) -> AgentJson {
     }
 }
 
-/// With the tools that it names in vain. One that would have none at all cannot run.
+/// Fills in `unknown_tools`. An agent cannot run if it names tools and all of them are unknown.
 fn with_unknown_tools(agent: AgentJson, known: &KnownTools) -> AgentJson {
     let named = agent.tools.iter().flatten();
     let unknown_tools: Vec<String> = named.filter(|name| !known.has(name)).cloned().collect();
@@ -118,10 +118,7 @@ fn unknown(name: &str, agents: &[AgentJson]) -> Failure {
 }
 
 fn print_row(agent: &AgentJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let mark = match agent.problem.is_some() {
-        true => ui.paint(ui::BAD, "✗ "),
-        false => String::new(),
-    };
+    let mark = if agent.problem.is_some() { ui.paint(ui::BAD, "✗ ") } else { String::new() };
     let name = ui.paint(ui::STRONG, ui::fit(&agent.name, 40));
     let mut notes = Vec::new();
     if let Some(scope) = agent.scope {
@@ -145,9 +142,10 @@ fn print_row(agent: &AgentJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
         writeln!(ui.out, "  {}", ui.paint(ui::BAD, ui::fit(problem, 200)))?;
     }
     let room = ui.columns.saturating_sub(2).max(20);
-    match agent.description.is_empty() {
-        true => Ok(()),
-        false => writeln!(ui.out, "  {}", ui::fit(&agent.description, room)),
+    if agent.description.is_empty() {
+        Ok(())
+    } else {
+        writeln!(ui.out, "  {}", ui::fit(&agent.description, room))
     }
 }
 
@@ -169,19 +167,15 @@ fn print_one(catalog: &Catalog, agent: &AgentJson, ui: &mut Ui<'_>) -> std::io::
     writeln!(ui.out, "  {}\n", ui::wrap(&agent.description, room, "  "))?;
     let file = agent.path.as_ref().map(|path| catalog.places().shorten(path.as_str().into()));
     let trust = if agent.trust == Trust::Trusted { "trusted" } else { "not trusted" };
-    let list = |items: &[String], none: &str| match items.is_empty() {
-        true => none.to_owned(),
-        false => items.join(", "),
-    };
     let facts = [
         ("file", file.unwrap_or_else(|| "built in".to_owned())),
         ("trust", trust.to_owned()),
         ("model", agent.model.clone().unwrap_or_else(|| "the configured one".to_owned())),
         ("tools", tools_in_words(agent)),
-        ("skills", list(&agent.skills, "chosen for each task")),
+        ("skills", ui::join_or(&agent.skills, "chosen for each task")),
         ("thinking", agent.thinking_tokens.map_or("no".to_owned(), |n| format!("{n} tokens"))),
         ("turns", agent.max_iterations.map_or("as configured".to_owned(), |n| n.to_string())),
-        ("can do", list(&agent.capabilities, "nothing that is declared")),
+        ("can do", ui::join_or(&agent.capabilities, "nothing that is declared")),
     ];
     for (name, value) in facts {
         let value = ui::wrap(&value, ui.columns.saturating_sub(13).max(20), "             ");

@@ -23,16 +23,16 @@ const HELP: &str = "\
 /exit          leave (Ctrl-D as well)            Ctrl-C         stop the answer
 A line that ends in \\ goes on in the next.";
 
-/// With whom.
+/// Arguments of `rep chat`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The agent
+    /// Chat with this agent (default: the agent of the resumed conversation, or the default agent)
     #[arg(short, long, value_name = "AGENT")]
     agent: Option<String>,
-    /// Go on with a conversation: its id, the start of it, or the last one
+    /// Continue a conversation, given by its id, a prefix of the id, or `last` (the default)
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "last")]
     resume: Option<String>,
-    /// Show what the model thinks
+    /// Show the model's thinking
     #[arg(short = 'v', long, visible_alias = "verbose")]
     thinking: bool,
     #[command(flatten)]
@@ -47,11 +47,11 @@ struct Chat<'a> {
     flags: RunFlags,
     live: Live,
     lines: Lines,
-    /// What was allowed for good, which holds for the whole chat.
+    /// Calls allowed with "always", for the whole chat.
     allowed: Allowed,
 }
 
-/// What to do after a line.
+/// The next action after a line of input.
 enum Then {
     GoOn,
     Leave,
@@ -127,7 +127,8 @@ impl Chat<'_> {
         Ok(Exit::Done)
     }
 
-    /// What the person types, over several lines where they end in a backslash; `None` at the end.
+    /// Reads the user's message, joining lines that end in a backslash. Returns `None` at the end
+    /// of the input, and after a second Ctrl-C.
     async fn read(&mut self, ui: &mut Ui<'_>) -> Result<Option<String>, Failure> {
         let mut said = String::new();
         let mut signals = Signals::new()?;
@@ -187,7 +188,7 @@ impl Chat<'_> {
         };
         self.live.close(ui)?;
         self.ctx.remember_use(&self.talk);
-        // A chat goes on whatever happens.
+        // An error ends the turn, not the chat.
         match (&report.error, report.status) {
             (Some(_), Status::Cancelled) => self.live.note("stopped", ui)?,
             (Some(error), _) => {

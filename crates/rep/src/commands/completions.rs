@@ -1,4 +1,4 @@
-//! `rep completions`: for the user's shell.
+//! `rep completions`: prints a completion script for the user's shell.
 
 use clap_complete::Shell;
 
@@ -6,10 +6,10 @@ use crate::cli::command;
 use crate::failure::{Exit, Outcome};
 use crate::ui::Ui;
 
-/// For which shell.
+/// Arguments of `rep completions`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The shell
+    /// The shell to print completions for
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -1,4 +1,4 @@
-//! `rep config`: every key, its value, and where it came from.
+//! `rep config`: prints every key, its value, and where the value comes from.
 
 use crate::cli::Ctx;
 use crate::config::{KEYS, Origin, variable_of};
@@ -8,7 +8,7 @@ use crate::ui::{self, Ui};
 
 const NOT_IN_FORCE: &str = ", not in force: see `rep trust --project`";
 
-/// What to print.
+/// Arguments of `rep config`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Explain each key as well
@@ -54,7 +54,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The settings of the project that the user has not agreed to.
+/// Returns the names of the project's settings that the user has not agreed to.
 fn waiting(ctx: &Ctx<'_>) -> Result<Vec<&'static str>, Failure> {
     let Some(proposal) = ctx.config.proposal() else { return Ok(Vec::new()) };
     let standing = ctx.standing(proposal)?;

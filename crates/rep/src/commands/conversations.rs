@@ -1,4 +1,4 @@
-//! `rep conversations`: what can be resumed.
+//! `rep conversations`: lists the conversations that can be resumed, and removes some.
 
 use repertoire::StoreError;
 use repertoire::conversation::{Head, Listed};
@@ -12,10 +12,10 @@ use crate::ui::{self, Ui};
 
 const SHOWN_MAX: usize = 20;
 
-/// What to do with them.
+/// Arguments of `rep conversations`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// List all of them, not only the latest
+    /// List all conversations, not only the latest 20
     #[arg(long)]
     all: bool,
     #[command(subcommand)]
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 enum Action {
     /// Remove conversations
     Rm {
-        /// Their ids, or the starts of them
+        /// Ids of the conversations, prefixes of ids, or `last`
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
@@ -82,24 +82,20 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// One that was named and is not there is an answer here, and no obstacle.
+/// A conversation that does not exist is a negative answer (exit code 1); only the other errors
+/// mean that the command could not run.
 fn not_found(error: StoreError) -> Failure {
     let is_answer = !matches!(
         error,
         StoreError::InUse { .. } | StoreError::Io { .. } | StoreError::Damaged { .. }
     );
     let failure = not_kept(error);
-    match is_answer {
-        true => Failure { exit: Exit::No, ..failure },
-        false => failure,
-    }
+    if is_answer { Failure { exit: Exit::No, ..failure } } else { failure }
 }
 
 fn print(ctx: &Ctx<'_>, head: &Head, now_ms: u64, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let cost = match head.cost_is_partial {
-        true => "cost not known".to_owned(),
-        false => ui::dollars(head.cost_usd),
-    };
+    let cost =
+        if head.cost_is_partial { "cost not known".to_owned() } else { ui::dollars(head.cost_usd) };
     let mut facts = format!(
         "{} · {} · {cost} · {}",
         ui::fit(&head.agent, 30),
@@ -107,9 +103,10 @@ fn print(ctx: &Ctx<'_>, head: &Head, now_ms: u64, ui: &mut Ui<'_>) -> std::io::R
         ago(now_ms.saturating_sub(head.updated_ms))
     );
     if !head.folder.is_empty() {
-        let folder = match ctx.project_dir(None) == head.folder.as_str() {
-            true => "here".to_owned(),
-            false => ctx.config.places().shorten(head.folder.as_str().into()),
+        let folder = if ctx.project_dir(None) == head.folder.as_str() {
+            "here".to_owned()
+        } else {
+            ctx.config.places().shorten(head.folder.as_str().into())
         };
         facts.push_str(&format!(" · {}", ui::fit(&folder, 30)));
     }

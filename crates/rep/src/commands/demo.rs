@@ -1,11 +1,11 @@
-//! `rep demo`: the main job on a small workspace, with no model and no network.
+//! `rep demo`: shows the main features in a small workspace, with no model and no network.
 
 use crate::demo;
 use crate::env::Env;
 use crate::failure::Outcome;
 use crate::ui::Ui;
 
-/// What to keep.
+/// Arguments of `rep demo`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Keep the workspace, to look around in it

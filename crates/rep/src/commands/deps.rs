@@ -1,4 +1,4 @@
-//! `rep deps`: which skills need which, as a tree, a diagram or JSON.
+//! `rep deps`: prints the dependencies between skills as a tree, a diagram or JSON.
 
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::depend::{self, Met};
@@ -9,10 +9,10 @@ use crate::failure::{Exit, Outcome};
 use crate::schema::{DepsJson, EdgeJson, EdgeState};
 use crate::ui::{self, Ui};
 
-/// What to show.
+/// Arguments of `rep deps`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A skill; all that need or are needed, if none is given
+    /// Show the dependencies of this skill (default: of every skill that has some)
     name: Option<String>,
     /// Print a Mermaid diagram
     #[arg(long)]
@@ -37,7 +37,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(if whole { Exit::Done } else { Exit::No })
 }
 
-/// Skills that need others and that nobody needs; if all are in a circle, everything that needs.
+/// Returns where the trees start: skills that depend on others and that no other skill depends on,
+/// plus the first skill of every cycle, which would otherwise not be reached.
 fn tops(catalog: &Catalog) -> Vec<&Entry> {
     let needing =
         || catalog.entries().iter().filter(|entry| !entry.skill.execution.dependencies.is_empty());
@@ -94,9 +95,8 @@ fn edges(entry: &Entry, catalog: &Catalog) -> Vec<EdgeJson> {
 
 fn mermaid(graph: &DepsJson) -> String {
     let mut out = String::from("graph TD\n");
-    let id = |name: &str| name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     for name in &graph.order {
-        out.push_str(&format!("  {}[\"{name}\"]\n", id(name)));
+        out.push_str(&format!("  {}[\"{name}\"]\n", mermaid_id(name)));
     }
     for edge in &graph.edges {
         let label = edge.requirement.as_ref().map_or(String::new(), |r| format!("|\"{r}\"|"));
@@ -105,10 +105,14 @@ fn mermaid(graph: &DepsJson) -> String {
             EdgeState::Missing => ("-.->", " (missing)"),
             EdgeState::OtherVersion => ("-.->", " (other version)"),
         };
-        let (from, to) = (id(&edge.from), id(&edge.to));
+        let (from, to) = (mermaid_id(&edge.from), mermaid_id(&edge.to));
         out.push_str(&format!("  {from} {arrow}{label} {to}[\"{}{note}\"]\n", edge.to));
     }
     out
+}
+
+fn mermaid_id(name: &str) -> String {
+    name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
 fn print_trees(

@@ -1,4 +1,5 @@
-//! `rep dlq`: what could not be handled, and what becomes of it. Nothing is tried again by itself.
+//! `rep dlq`: lists, retries and closes dead letters, which are runs, events and tasks that could
+//! not be handled. Dead letters are never retried automatically.
 
 use clap::ValueEnum;
 use repertoire_journal::letter::Priority;
@@ -15,10 +16,10 @@ use crate::ui::{self, Ui};
 
 mod act;
 
-/// Letters that are listed where nothing else is asked.
+/// Number of letters listed by default.
 const SHOWN: u32 = 20;
 
-/// What to do with dead letters; without a word, those that wait are listed.
+/// Arguments of `rep dlq`; without a subcommand, the open letters are listed
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -28,22 +29,22 @@ pub(crate) struct Args {
     list: ListArgs,
 }
 
-/// Which letters.
+/// Filters of `rep dlq list` and `rep dlq export`
 #[derive(Debug, clap::Args)]
 struct ListArgs {
-    /// Those that are done or dropped, too
+    /// Include letters that are resolved or abandoned
     #[arg(long, conflicts_with = "status")]
     all: bool,
-    /// Only letters that are so far (may be repeated, or a list)
+    /// Only letters with this status (may be repeated, or a comma-separated list)
     #[arg(long, value_enum, value_name = "STATUS", value_delimiter = ',')]
     status: Vec<StatusArg>,
     /// Only letters of this repository
     #[arg(long)]
     here: bool,
-    /// Most letters to list
+    /// List at most this many letters
     #[arg(long, value_name = "N", default_value_t = SHOWN, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Go on where another list ended
+    /// Continue at the position that a previous list ended with
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
 }
@@ -72,15 +73,16 @@ enum Action {
     /// List dead letters, the most urgent first
     #[command(visible_alias = "ls")]
     List(ListArgs),
-    /// Show a dead letter: why it was given up, the question, and what happened to it
+    /// Show a dead letter: why it was given up, the open question, and its history
     Show(act::LetterArg),
-    /// Try it again: a run goes back to the queue, an event is written to a file, a task may be picked again
+    /// Retry a letter: queue the run again, write the event to a file, or let the task be picked
+    /// again
     Retry(act::RetryArgs),
-    /// Put it back into the queue, if it was dropped or nobody tries it any more
+    /// Put a letter back into the queue, if it was dropped or its retry was abandoned
     Requeue(act::EndArgs),
-    /// Say that it is done
+    /// Mark a letter as resolved
     Resolve(act::EndArgs),
-    /// Say that it will not be done
+    /// Drop a letter: mark it as abandoned
     Drop(act::EndArgs),
     /// Print dead letters as JSON, with their data
     Export(ListArgs),
@@ -103,7 +105,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
 }
 
-/// What the journal did not do.
+/// Converts a journal error to a failure with a hint.
 pub(crate) fn failed(error: JournalError) -> Failure {
     match &error {
         JournalError::NoLetter { .. } => {
@@ -132,10 +134,7 @@ async fn read(ctx: &Ctx<'_>, args: &ListArgs) -> Result<LettersJson, Failure> {
         (false, true) => open(),
         (false, false) => args.status.iter().copied().map(LetterStatus::from).collect(),
     };
-    let scope = match args.here {
-        true => Some(ctx.scope(&ScopeArg::default()).await?),
-        false => None,
-    };
+    let scope = if args.here { Some(ctx.scope(&ScopeArg::default()).await?) } else { None };
     let filter = LetterFilter { scope, statuses, limit: args.limit, after: args.after };
     let page = journal.letters(&filter).await.map_err(failed)?;
     Ok(LettersJson { letters: page.items, next: page.next })
@@ -149,9 +148,10 @@ fn list(ctx: &Ctx<'_>, args: &ListArgs, ui: &mut Ui<'_>) -> Outcome {
     }
     if json.letters.is_empty() {
         let is_plain = args.status.is_empty() && !args.here && args.after == 0;
-        let line = match is_plain {
-            true => "There are no dead letters: nothing waits for you.",
-            false => "No dead letter is like that. `rep dlq list --all` lists them.",
+        let line = if is_plain {
+            "There are no dead letters: nothing waits for you."
+        } else {
+            "No dead letter is like that. `rep dlq list --all` lists them."
         };
         writeln!(ui.out, "{line}")?;
         return Ok(Exit::Done);
@@ -169,11 +169,10 @@ const HEADINGS: [&str; 6] = ["id", "priority", "status", "from", "age", "what"];
 fn table(letters: &[DeadLetter], ui: &mut Ui<'_>) -> std::io::Result<()> {
     let clock = Clock::local(now_ms());
     let rows: Vec<[String; 6]> = letters.iter().map(|letter| cells(letter, &clock)).collect();
-    let width = |at: usize| {
+    let widths: [usize; 5] = std::array::from_fn(|at| {
         let cells = rows.iter().map(|row| ui::width(&row[at]));
         cells.chain([HEADINGS[at].len()]).max().unwrap_or(0)
-    };
-    let widths: [usize; 5] = std::array::from_fn(width);
+    });
     let left = ui.columns.saturating_sub(widths.iter().sum::<usize>() + 10).max(20);
     let head: String = (0..5).map(|at| ui::pad(HEADINGS[at], widths[at] + 2)).collect();
     writeln!(ui.out, "{}", ui.paint(ui::FAINT, format!("{head}{}", HEADINGS[5])))?;

@@ -1,4 +1,4 @@
-//! `rep docs`: Markdown documentation for a catalog.
+//! `rep docs`: generates Markdown documentation for a catalog.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::project_files::write_output;
 use crate::ui::{self, Ui};
 
-/// Where to.
+/// Arguments of `rep docs`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Write to this file instead of printing
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// The first line of a page that may be written anew.
+/// The first line of a generated page. A file without it is overwritten only with `--force`.
 const MARK: &str = "<!-- Written by `rep docs`; changes are lost when it runs again. -->\n\n";
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
@@ -95,33 +95,34 @@ fn describe(
             out.push_str(&format!("- **{name}**: {value}\n"));
         }
     };
-    let code = |words: &[String]| {
-        words.iter().map(|word| format!("`{}`", printable(word))).collect::<Vec<_>>().join(", ")
-    };
     fact("File", format!("`{}`", catalog.places().shorten(&skill.origin.file)));
     fact("Version", skill.version.as_ref().map_or(String::new(), ToString::to_string));
     fact("Author", skill.author.clone().unwrap_or_default());
-    fact("Events", code(&skill.triggers.events));
-    fact("Keywords", code(&skill.triggers.keywords));
-    fact("Patterns", code(&skill.triggers.patterns));
-    fact("Paths", code(&skill.triggers.paths));
-    fact("Tools it may use", code(&skill.spec.allowed_tools));
-    fact("Tools it needs", code(&skill.execution.required_tools));
-    fact("Tools it must not use", code(&skill.execution.disallowed_tools));
-    fact("Capabilities", code(&skill.capabilities));
+    fact("Events", join_as_code(&skill.triggers.events));
+    fact("Keywords", join_as_code(&skill.triggers.keywords));
+    fact("Patterns", join_as_code(&skill.triggers.patterns));
+    fact("Paths", join_as_code(&skill.triggers.paths));
+    fact("Tools it may use", join_as_code(&skill.spec.allowed_tools));
+    fact("Tools it needs", join_as_code(&skill.execution.required_tools));
+    fact("Tools it must not use", join_as_code(&skill.execution.disallowed_tools));
+    fact("Capabilities", join_as_code(&skill.capabilities));
     let needs: Vec<String> = skill.execution.dependencies.iter().map(ToString::to_string).collect();
-    fact("Depends on", code(&needs));
+    fact("Depends on", join_as_code(&needs));
     fact("Tags", skill.tags.join(", "));
     let files: Vec<String> =
         resources::list(skill, limits).files.iter().map(|file| file.path.to_string()).collect();
-    fact("Files", code(&files));
+    fact("Files", join_as_code(&files));
+}
+
+fn join_as_code(words: &[String]) -> String {
+    words.iter().map(|word| format!("`{}`", printable(word))).collect::<Vec<_>>().join(", ")
 }
 
 fn cell(text: &str) -> String {
     printable(&text.split_whitespace().collect::<Vec<_>>().join(" ")).replace('|', "\\|")
 }
 
-/// GitHub's anchors keep letters, digits, hyphens and underscores.
+/// Returns GitHub's anchor for a heading, which keeps letters, digits, hyphens and underscores.
 fn anchor(id: &str) -> String {
     id.to_lowercase().chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
 }

@@ -1,4 +1,4 @@
-//! `rep doctor`: what an agent would see, what it would not, and why.
+//! `rep doctor`: explains which skills an agent would see, which it would not, and why.
 
 use repertoire_journal::{Filter, RunStatus, Target};
 use repertoire_model::Service;
@@ -22,15 +22,15 @@ mod problems;
 
 use problems::Problem;
 
-/// How much to say.
+/// Arguments of `rep doctor`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Show roots that are not there, and every finding
+    /// Show missing roots too, and every finding
     #[arg(long, short)]
     verbose: bool,
 }
 
-/// Reports on a configuration that may have mistakes, which `settings` lists.
+/// Reports on a configuration. `settings` lists the mistakes in it.
 pub(crate) fn run(ctx: &Ctx<'_>, settings: &[Failure], args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let catalog = ctx.catalog()?;
     let (running, journal) = (Some(running(ctx)), journal(ctx));
@@ -48,7 +48,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, settings: &[Failure], args: &Args, ui: &mut Ui<
     Ok(if sick { Exit::No } else { Exit::Done })
 }
 
-/// Whether there is a journal that cannot be used.
+/// Returns true if a journal exists but cannot be used.
 fn has_broken_journal(report: &DoctorJson) -> bool {
     report.journal.as_ref().is_some_and(|journal| journal.problem.is_some())
 }
@@ -72,7 +72,7 @@ fn examine(catalog: &Catalog) -> DoctorJson {
     }
 }
 
-/// What `rep run` would work with. Of keys only whether they are there.
+/// Describes the environment of `rep run`. For API keys, it reports only whether they are set.
 fn running(ctx: &Ctx<'_>) -> RunningJson {
     let sandbox = ctx.sandbox_as_found();
     let endpoints = ctx.env.endpoints();
@@ -92,7 +92,8 @@ fn running(ctx: &Ctx<'_>) -> RunningJson {
     }
 }
 
-/// A line on where long output and the private folders of commands are, if that is not beneath the cache.
+/// Returns a message if the output and private folders of commands are not beneath the cache
+/// folder.
 fn output_elsewhere(ctx: &Ctx<'_>) -> Option<String> {
     let (cache, used) = (ctx.env.cache_dir(), ctx.env.output_dir());
     let is_lasting = used.starts_with(&cache);
@@ -110,12 +111,12 @@ fn output_elsewhere(ctx: &Ctx<'_>) -> Option<String> {
     })
 }
 
-/// Where runs are recorded, and what they wait for; nothing where nobody has run anything.
+/// Reports where runs are recorded and how many wait or run. `None` if no journal exists yet.
 fn journal(ctx: &Ctx<'_>) -> Option<JournalJson> {
     let (store, place) = match ctx.journal_target(None) {
         Target::File(path) if !path.exists() => return None,
         Target::File(path) => ("sqlite", Some(ctx.config.places().shorten(&path))),
-        // An address may hold a password.
+        // Don't show the address, since it may hold a password.
         Target::Url(url) if url.starts_with("sqlite") => ("sqlite", None),
         Target::Url(_) => ("postgres", None),
     };
@@ -213,10 +214,8 @@ fn print_problems(problems: &[Problem], ui: &mut Ui<'_>) -> std::io::Result<()> 
     writeln!(ui.out)?;
     heading("Problems", "", ui)?;
     for problem in problems {
-        let mark = match problem.is_error {
-            true => ui.paint(ui::BAD, "✗"),
-            false => ui.paint(ui::WARN, "!"),
-        };
+        let mark =
+            if problem.is_error { ui.paint(ui::BAD, "✗") } else { ui.paint(ui::WARN, "!") };
         let room = ui.columns.saturating_sub(4).max(20);
         let text = ui::wrap(&terminal::printable(&problem.text), room, "    ");
         writeln!(ui.out, "  {mark} {text}")?;
@@ -227,12 +226,8 @@ fn print_problems(problems: &[Problem], ui: &mut Ui<'_>) -> std::io::Result<()> 
 fn print_running(running: &RunningJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     writeln!(ui.out)?;
     heading("Running agents", &format!("`rep run`, with {}", running.model), ui)?;
-    let mark = |good: bool, ui: &Ui<'_>| match good {
-        true => ui.paint(ui::GOOD, "✓"),
-        false => ui.paint(ui::WARN, "!"),
-    };
     let sound = running.sandbox_is_enforced && running.sandbox_lacks.is_empty();
-    writeln!(ui.out, "  {} {}", mark(sound, ui), terminal::printable(&running.sandbox))?;
+    writeln!(ui.out, "  {} {}", check_mark(sound, ui), terminal::printable(&running.sandbox))?;
     if !running.sandbox_guarantees.is_empty() {
         let holds = format!("holds: {}", running.sandbox_guarantees.join(", "));
         let holds = ui::wrap(&holds, ui.columns.saturating_sub(4).max(20), "    ");
@@ -242,18 +237,18 @@ fn print_running(running: &RunningJson, ui: &mut Ui<'_>) -> std::io::Result<()> 
         let lack = ui::wrap(lack, ui.columns.saturating_sub(4).max(20), "    ");
         writeln!(ui.out, "    {}", ui.paint(ui::FAINT, lack))?;
     }
-    let list = |items: &[String], none: &str| match items.is_empty() {
-        true => none.to_owned(),
-        false => items.join(", "),
-    };
-    let services = list(
+    let services = ui::join_or(
         &running.services,
         "none is set up: ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own",
     );
     let services = ui::wrap(&format!("services: {services}"), ui.columns.saturating_sub(4), "    ");
-    writeln!(ui.out, "  {} {services}", mark(!running.services.is_empty(), ui))?;
-    let clis = list(&running.agent_clis, "none on PATH");
+    writeln!(ui.out, "  {} {services}", check_mark(!running.services.is_empty(), ui))?;
+    let clis = ui::join_or(&running.agent_clis, "none on PATH");
     writeln!(ui.out, "  · agents of others: {clis}")
+}
+
+fn check_mark(good: bool, ui: &Ui<'_>) -> String {
+    if good { ui.paint(ui::GOOD, "✓") } else { ui.paint(ui::WARN, "!") }
 }
 
 fn print_journal(journal: &JournalJson, ui: &mut Ui<'_>) -> std::io::Result<()> {

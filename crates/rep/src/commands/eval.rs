@@ -1,4 +1,5 @@
-//! `rep eval`: select for queries whose right answer is known, and say how well that went.
+//! `rep eval`: selects skills for labelled queries and measures how often the right ones are
+//! picked.
 
 mod configuration;
 mod files;
@@ -20,42 +21,44 @@ use files::Found;
 
 const TITLE: &str = "How sure, and how often right";
 
-/// What to measure.
+/// Arguments of `rep eval`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files of labelled queries; those beside the skills, if none are given
+    /// Files of labelled queries (default: those in the folders of the skills)
     #[arg(value_name = "FILE")]
     files: Vec<Utf8PathBuf>,
-    /// Fail if a figure is lower: `recall@1=0.7`, `abstention=0.9`, `queries=40` (may be repeated)
+    /// Fail if a metric is lower than this: `recall@1=0.7`, `abstention=0.9`, `queries=40` (may be
+    /// repeated)
     #[arg(long = "min", value_name = "METRIC=VALUE", value_parser = floor)]
     floors: Vec<Floor>,
-    /// Draw scores against the share that was right, as an SVG
+    /// Draw a calibration plot, confidence against the share of right answers, as SVG
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<Utf8PathBuf>,
-    /// Compare two configurations: `default`, or `threshold=0.5,max_skills=1,without=meaning+context,only=words`
+    /// Compare two configurations: `default`, or
+    /// `threshold=0.5,max_skills=1,without=meaning+context,only=words`
     #[arg(long, num_args = 2, value_names = ["A", "B"], value_parser = configuration::parse)]
     #[arg(conflicts_with_all = ["floors", "plot", "failures", "per_skill"])]
     compare: Vec<Configuration>,
-    /// List every query that went wrong, what was picked instead and why
+    /// List every query that failed, with the skills that were picked instead and why
     #[arg(long)]
     failures: bool,
-    /// Show the figures of every skill
+    /// Show the metrics of every skill
     #[arg(long)]
     per_skill: bool,
-    /// Measure how long a query takes
+    /// Measure the time per query
     #[arg(long)]
     time: bool,
 }
 
-/// What a figure must reach.
+/// The minimum required of a metric.
 #[derive(Clone, Copy, Debug)]
 struct Floor {
-    /// The metric; `None` is the number of queries.
+    /// `None` stands for the number of queries.
     metric: Option<Metric>,
     min: f64,
 }
 
-/// Everything that was measured, for printing.
+/// The measurements to print.
 struct Measured<'a> {
     found: &'a Found,
     skills: usize,
@@ -89,9 +92,10 @@ fn measure(
     catalog: &Catalog,
     ui: &mut Ui<'_>,
 ) -> Outcome {
-    let answers = match args.time {
-        true => found.queries.iter().map(|query| timed(query, selector)).collect(),
-        false => answers(&found.queries, selector),
+    let answers = if args.time {
+        found.queries.iter().map(|query| timed(query, selector)).collect()
+    } else {
+        answers(&found.queries, selector)
     };
     let report = Report::of(&found.queries, &answers);
     let short: Vec<ShortJson> =
@@ -99,7 +103,7 @@ fn measure(
     if let Some(path) = &args.plot {
         let svg = plot::calibration_svg(&report.calibration, TITLE);
         let typed = ctx.typed_path(path);
-        // A slip in a path makes no folders.
+        // A typo in the path must not create folders.
         if typed.parent().is_some_and(|dir| !dir.as_str().is_empty() && !dir.is_dir()) {
             return Err(Failure::usage(format!("`--plot {path}`: there is no such folder")));
         }
@@ -147,19 +151,20 @@ fn compare(
     };
     let report = Report::of(&found.queries, &second);
     let measured = Measured { found, skills: offered(catalog), report };
-    match ui.json {
-        true => ui.print_json(&json(measured, Vec::new(), Some(comparison)))?,
-        false => show::comparison(&measured, &comparison, ui)?,
+    if ui.json {
+        ui.print_json(&json(measured, Vec::new(), Some(comparison)))?;
+    } else {
+        show::comparison(&measured, &comparison, ui)?;
     }
     Ok(Exit::Done)
 }
 
-/// All answers, in the order of the queries.
+/// Selects for all queries in parallel. The answers are in the order of the queries.
 fn answers(queries: &[Query], selector: &Selector) -> Vec<Answer> {
     queries.par_iter().map(|query| Answer::of(query, selector)).collect()
 }
 
-/// An answer with the time that the selection alone took.
+/// Selects for one query and measures the time of the selection alone.
 fn timed(query: &Query, selector: &Selector) -> Answer {
     let start = std::time::Instant::now();
     std::hint::black_box(selector.select(&query.task));
@@ -167,7 +172,7 @@ fn timed(query: &Query, selector: &Selector) -> Answer {
     Answer { elapsed_us, ..Answer::of(query, selector) }
 }
 
-/// Skills that can be picked; agents cannot.
+/// Counts the skills that can be picked. Agents cannot.
 fn offered(catalog: &Catalog) -> usize {
     catalog.entries().iter().filter(|entry| !entry.skill.is_agent()).count()
 }
@@ -202,19 +207,20 @@ impl Floor {
 }
 
 fn floor(text: &str) -> Result<Floor, String> {
-    let names = || Metric::ALL.map(Metric::as_str).join(", ");
     let (name, value) = text.split_once('=').ok_or("expected METRIC=VALUE, as `recall@1=0.7`")?;
     let metric = match name {
         "queries" => None,
         name => Some(Metric::from_name(name).ok_or_else(|| {
-            format!("there is no metric `{name}`; there are {} and queries", names())
+            let names = Metric::ALL.map(Metric::as_str).join(", ");
+            format!("there is no metric `{name}`; there are {names} and queries")
         })?),
     };
     let min: f64 = value.parse().map_err(|_| format!("`{value}` is not a number"))?;
     let is_possible = min >= 0.0 && (metric.is_none() || min <= 1.0);
-    match is_possible {
-        true => Ok(Floor { metric, min }),
-        false => Err(format!("`{name}` lies between 0 and 1; 70 % is 0.7")),
+    if is_possible {
+        Ok(Floor { metric, min })
+    } else {
+        Err(format!("`{name}` lies between 0 and 1; 70 % is 0.7"))
     }
 }
 

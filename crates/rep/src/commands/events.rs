@@ -1,4 +1,4 @@
-//! `rep events`: what happened, one line an event, of one run or of all.
+//! `rep events`: prints the events of one run or of all runs, one per line.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,38 +13,40 @@ use crate::running::runtime;
 use crate::runs_text::{Clock, tone, words};
 use crate::ui::{self, Ui};
 
-/// Events of all runs that are shown where nothing else is asked; to see what was, and to go on from.
+/// Number of events shown by default if no run is given.
 const SHOWN: usize = 100;
 const SHOWN_BEFORE_FOLLOWING: usize = 10;
-/// How often the journal is looked at when it does not call.
+/// Polling interval of the journal, for changes that it sends no notification of.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long the report of a run that is over is waited for.
+/// Maximum time to wait for the report (post-mortem) of a run that is over.
 const REPORT_WAIT: Duration = Duration::from_secs(3);
 
-/// Which events.
+/// Arguments of `rep events`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only of this run: its id, the start or end of it, its name, or `last`
+    /// Only events of this run, given by its id, the start or end of the id, its name, or `last`
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// Stay, and print events as they come, until the run is over
+    /// Keep printing events as they arrive, until the run is over
     #[arg(short, long)]
     follow: bool,
-    /// Only events behind this one: a number of the run, or a place such as 12-345 among those of all runs
+    /// Only events after this one: an event number of the run, or, without RUN, a cursor such as
+    /// 12-345
     #[arg(long, value_name = "SEQ")]
     after: Option<String>,
-    /// Only events of this type, as step_finished (may be repeated, or a list)
+    /// Only events of this type, such as step_finished (may be repeated, or a comma-separated list)
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',', ignore_case = true, hide_possible_values = true, value_parser = PossibleValuesParser::new(TYPES))]
     types: Vec<String>,
-    /// Most events: the last ones; with --after, the first ones behind it
+    /// Print at most this many events: the last ones, or with --after the first ones (default: all
+    /// events of a run; the last 100 of all runs, or 10 with --follow)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Say how long ago instead of when
+    /// Print the age of events instead of the time
     #[arg(long)]
     relative: bool,
 }
 
-/// The types of events, in the order of a run's life.
+/// The types of events, in the order of a run's life. A test keeps the list equal to the schema.
 const TYPES: [&str; 39] = [
     "RUN_CREATED",
     "LEASE_TAKEN",
@@ -107,11 +109,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     })
 }
 
-/// How lines are written.
+/// The format of the printed lines.
 struct Lines<'a> {
     args: &'a Args,
     with_run: bool,
-    /// Whether words are cut to the width of the screen.
+    /// True if lines are truncated to the width of the screen.
     is_cut: bool,
 }
 
@@ -132,25 +134,29 @@ impl<'a> Lines<'a> {
             return ui.print_json_line(event);
         }
         let clock = Clock::local(now_ms());
-        let when = match self.args.relative {
-            true => format!("{:>4}", clock.age(event.at_ms)),
-            false => clock.brief(event.at_ms),
+        let when = if self.args.relative {
+            format!("{:>4}", clock.age(event.at_ms))
+        } else {
+            clock.brief(event.at_ms)
         };
-        let place = match self.with_run {
-            true => ui::pad(&ui::fit(event.run.short(), 8), 8),
-            false => format!("{:>4}", event.seq),
+        let place = if self.with_run {
+            ui::pad(&ui::fit(event.run.short(), 8), 8)
+        } else {
+            format!("{:>4}", event.seq)
         };
         let name = ui::pad(event.payload.name(), 18);
         let used = ui::width(&when) + ui::width(&place) + ui::width(&name) + 6;
         let words = words(&event.payload);
-        let words = match self.is_cut {
-            true => ui::fit(&words, ui.columns.saturating_sub(used).max(12)),
-            false => words,
+        let words = if self.is_cut {
+            ui::fit(&words, ui.columns.saturating_sub(used).max(12))
+        } else {
+            words
         };
         let style = tone(&event.payload);
-        let (name, words) = match words.is_empty() {
-            true => (ui.paint(style, event.payload.name()), String::new()),
-            false => (ui.paint(style, name), format!("  {words}")),
+        let (name, words) = if words.is_empty() {
+            (ui.paint(style, event.payload.name()), String::new())
+        } else {
+            (ui.paint(style, name), format!("  {words}"))
         };
         let before = ui.paint(ui::FAINT, format!("{when}  {place}"));
         writeln!(ui.out, "{before}  {name}{words}")
@@ -186,16 +192,13 @@ async fn of_run(
         lines.print(&event, ui)?;
     }
     ui.out.flush()?;
-    match args.follow {
-        true => follow_run(journal, &run.id, &lines, seen, ui).await,
-        false => Ok(Exit::Done),
-    }
+    if args.follow { follow_run(journal, &run.id, &lines, seen, ui).await } else { Ok(Exit::Done) }
 }
 
-/// How far the events of a run were read.
+/// The position up to which the events of a run were read.
 struct Seen {
     at: u64,
-    /// Whether a report is being put together.
+    /// True while a report (post-mortem) is being written.
     report_is_open: bool,
 }
 
@@ -226,7 +229,8 @@ async fn follow_run(
     let mut changes = journal.changes();
     let mut waited = Duration::ZERO;
     loop {
-        // Its state is asked for first: what happens after that is in the events of the next round.
+        // Read the status before the events: events recorded after this point are printed in the
+        // next round, so none is missed at the end.
         let now = journal.run(run).await.map_err(failed)?;
         while let Some(events) = page(journal, run, &mut seen).await? {
             for event in events.iter().filter(|event| lines.is_wanted(event)) {
@@ -319,7 +323,7 @@ async fn follow_all(
     }
 }
 
-/// The first so many events, or the last.
+/// A bounded buffer of the first or the last events.
 struct Kept {
     events: VecDeque<Event>,
     most: usize,
@@ -332,12 +336,12 @@ impl Kept {
         Kept { events: VecDeque::new(), most, is_first, dropped: false }
     }
 
-    /// How many more are of use.
+    /// The number of further events that can be used.
     fn room(&self) -> usize {
         if self.is_first { self.most - self.events.len() } else { usize::MAX }
     }
 
-    /// Takes events, and says whether no more are of use.
+    /// Adds events. Returns true if no further events are needed.
     fn take(&mut self, events: impl Iterator<Item = Event>) -> bool {
         for event in events {
             if self.events.len() < self.most {

@@ -1,4 +1,4 @@
-//! `rep exec`: executes one skill or sub-agent, as a step of something larger would.
+//! `rep exec`: executes one skill or sub-agent, as a step of a larger task would.
 
 use camino::Utf8PathBuf;
 use repertoire_agent::definition::DEFAULT_AGENT;
@@ -15,19 +15,20 @@ use crate::ui::{self, Ui};
 
 const CONTEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Which skill, on what.
+/// Arguments of `rep exec`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The skill or sub-agent
+    /// The skill or sub-agent to execute
     #[arg(required_unless_present = "capability", value_name = "SKILL")]
     skill: Option<String>,
-    /// What is to be done
+    /// Description of the task
     #[arg(value_name = "TASK")]
     task: Vec<String>,
-    /// The first agent that can do this, in place of a name
+    /// Use the first agent with this capability, instead of a name
     #[arg(long, value_name = "CAPABILITY")]
     capability: Option<String>,
-    /// A JSON file with what it shall know: task, github, execution, research, codeReview, planning
+    /// A JSON file with context for the skill: task, github, execution, research, codeReview,
+    /// planning
     #[arg(long, value_name = "FILE")]
     context: Option<Utf8PathBuf>,
     #[command(flatten)]
@@ -40,7 +41,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let (system, servers) = ctx.system(&args.flags, ui).await?;
-        // A name that nobody has is the nearer mistake.
+        // Report an unknown name before a missing model, as it is the likelier mistake.
         if let Some(name) = args.skill.as_ref().filter(|_| args.capability.is_none())
             && let Err(missing) = system.catalog().resolve(name)
         {
@@ -64,22 +65,21 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         let rewritten = ctx.env.stderr_is_terminal;
         let mut live = Live::new(Manner { rewritten, ..Manner::default() });
         let mut lines = Lines::new();
-        // Events are for people here; programs get the result.
+        // Events are printed for people only; `--json` prints just the result.
         let json = std::mem::take(&mut ui.json);
         let mut quiet = std::io::sink();
-        let left = match json {
-            false => attended.stay(work, &mut live, &mut lines, ui).await,
-            true => {
-                let mut silent = Ui {
-                    out: &mut std::io::sink(),
-                    err: &mut quiet,
-                    colour: false,
-                    err_colour: false,
-                    columns: ui.columns,
-                    json: false,
-                };
-                attended.stay(work, &mut live, &mut lines, &mut silent).await
-            }
+        let left = if json {
+            let mut silent = Ui {
+                out: &mut std::io::sink(),
+                err: &mut quiet,
+                colour: false,
+                err_colour: false,
+                columns: ui.columns,
+                json: false,
+            };
+            attended.stay(work, &mut live, &mut lines, &mut silent).await
+        } else {
+            attended.stay(work, &mut live, &mut lines, ui).await
         };
         ui.json = json;
         servers.close().await;
@@ -108,7 +108,7 @@ fn context(ctx: &Ctx<'_>, args: &Args) -> Result<SubagentContext, Failure> {
             })?
         }
     };
-    // With a capability, what stands in the place of the name belongs to the task.
+    // With `--capability`, the first positional argument is part of the task, not a name.
     let named = args.skill.iter().filter(|_| args.capability.is_some());
     let words: Vec<&str> = named.chain(&args.task).map(String::as_str).collect();
     if !words.is_empty() {

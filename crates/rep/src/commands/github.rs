@@ -1,4 +1,4 @@
-//! `rep github`: what happens there, answered by agents.
+//! `rep github`: responds to GitHub events with agents, or previews the response.
 
 use camino::Utf8PathBuf;
 use repertoire_github::base::vouched;
@@ -19,7 +19,7 @@ mod detect;
 pub(crate) mod run;
 mod settings;
 
-/// What to do about an event.
+/// Arguments of `rep github`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -28,31 +28,33 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Say which mode would answer an event, and why; nothing is done and nobody is asked
+    /// Show which mode would respond to an event, and why, without doing anything or calling GitHub
     Detect(detect::Args),
-    /// Handle an event: ask who may, let an agent do it, and answer where it was asked
+    /// Handle an event: check the actor's permission, have an agent do the work, and reply where it
+    /// was asked
     Run(run::Args),
 }
 
-/// The event, as Actions leaves it or as a file.
+/// The event to handle
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EventArgs {
-    /// The file with the event [default: $GITHUB_EVENT_PATH]
+    /// The file with the event's payload [default: $GITHUB_EVENT_PATH]
     #[arg(long, value_name = "FILE")]
     event: Option<Utf8PathBuf>,
-    /// What GitHub calls the event, such as `issue_comment` [default: $GITHUB_EVENT_NAME]
+    /// GitHub's name of the event, such as `issue_comment` [default: $GITHUB_EVENT_NAME]
     #[arg(long, value_name = "NAME")]
     event_name: Option<String>,
 }
 
 impl Args {
-    /// Whether this handles an event, with the token and other people's text.
+    /// Returns true if the command handles an event, which involves the token and outsiders' text.
     pub(crate) fn works_on_events(&self) -> bool {
         matches!(self.action, Action::Run(_))
     }
 }
 
-/// Nothing is configured by the folder that we stand in before it is known whose it is: on a pull request it is a stranger's.
+/// Runs `rep github`. The configuration of the working folder is loaded for `detect` only: on a
+/// pull request, that folder may hold an outside contributor's files.
 pub(crate) fn run(env: &Env, flags: &Flags, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     match &args.action {
         Action::Detect(args) => {
@@ -64,7 +66,7 @@ pub(crate) fn run(env: &Env, flags: &Flags, args: &Args, ui: &mut Ui<'_>) -> Out
 }
 
 impl EventArgs {
-    /// Reads the event. Gives back its text as well.
+    /// Reads the event, and returns its raw text as well.
     pub(crate) fn read(&self, env: &Env) -> Result<(Context, String), Failure> {
         let mut around = Surroundings::from_pairs(&env.vars);
         if let Some(name) = &self.event_name {
@@ -90,7 +92,8 @@ impl EventArgs {
 }
 
 impl Config {
-    /// What starts a mode. `prompt` is what the run was given, `mode` the one that was asked for by name.
+    /// Returns the settings that decide which events start a mode. `prompt` and `mode` are the
+    /// values given on the command line.
     pub(crate) fn triggers(&self, prompt: Option<&str>, mode: Option<&str>) -> TriggerSettings {
         let usual = TriggerSettings::default();
         let text = |key: &str| self.text(key).map(str::trim).filter(|text| !text.is_empty());
@@ -108,7 +111,7 @@ impl Config {
         }
     }
 
-    /// Who may ask.
+    /// Returns the rules on who may trigger a run.
     pub(crate) fn github_rules(&self) -> Rules {
         Rules {
             allowed_bots: self.texts("github.allowed_bots"),
@@ -119,17 +122,17 @@ impl Config {
     }
 }
 
-/// Whose word the skills of the folder have.
+/// The trust in the skills of the working folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checkout {
-    /// A person's, as anywhere.
+    /// Only skills that a person has trusted, as everywhere else.
     Any,
-    /// That of everybody who can write to the base branch.
+    /// All skills, since only people with write access can change the base branch.
     OfBase,
 }
 
 impl Ctx<'_> {
-    /// The modes, from the skills of this folder, the user's and the built-in ones.
+    /// Loads the modes from the skills of this folder, the user's skills and the built-in ones.
     pub(crate) fn modes(&self, checkout: Checkout) -> Result<Modes, Failure> {
         if !self.config.flag("skills_enabled") {
             return Ok(modes(None));

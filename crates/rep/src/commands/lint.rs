@@ -1,4 +1,4 @@
-//! `rep lint`: check files and folders, print what is wrong, mend what is certain.
+//! `rep lint`: checks files and folders, prints the findings, and applies safe fixes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use repertoire_flow::file::{self, Loaded};
 use repertoire_select::Model;
 use repertoire_select::limits::COMPARED_SKILLS_MAX;
 use repertoire_select::lint as select_lint;
-use repertoire_skill::catalog::{Catalog, Entry, RootReport};
+use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::codes;
 use repertoire_skill::discover::{RootState, discover};
 use repertoire_skill::limits::Limits;
@@ -17,31 +17,31 @@ use repertoire_skill::lint::{Comparison, FileReport, LintRequest, Report, RuleSe
 use repertoire_skill::profile::Root;
 use repertoire_skill::skill::{Kind, Scope, Skill};
 use repertoire_skill::skills_ref;
-use repertoire_text::{Diagnostic, Severity, sarif, terminal};
+use repertoire_text::{Severity, sarif, terminal};
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::{FileJson, LintJson};
 use crate::ui::{self, Ui};
 
-/// How often corrections are written before what is left is called a person's work.
+/// Maximum number of rounds of fixing and checking. Findings left after that need a person.
 const FIX_ROUNDS_MAX: usize = 4;
 
-/// What to check.
+/// Arguments of `rep lint`
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Files and folders; every skill that is discovered, if none are given
+    /// Files and folders to check (default: all discovered skills)
     paths: Vec<Utf8PathBuf>,
-    /// Write corrections that are certain
+    /// Apply safe fixes
     #[arg(long)]
     fix: bool,
     /// Print SARIF 2.1.0
     #[arg(long, conflicts_with = "format")]
     sarif: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Show information too, not only errors and warnings
+    /// Show informational findings too, not only errors and warnings
     #[arg(long, short)]
     verbose: bool,
     /// Treat warnings as errors
@@ -50,22 +50,22 @@ pub(crate) struct Args {
     /// Compare skills with each other, however many there are
     #[arg(long, conflicts_with = "no_compare")]
     compare: bool,
-    /// Compare no skills with each other
+    /// Don't compare skills with each other
     #[arg(long)]
     no_compare: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// As rustc prints, with the source line
+    /// Like rustc, with the source line
     Full,
-    /// One line a finding
+    /// One line per finding
     Short,
     /// JSON
     Json,
     /// SARIF 2.1.0
     Sarif,
-    /// Exactly what skills-ref's `agentskills validate` prints
+    /// Exactly the output of skills-ref's `agentskills validate`
     SkillsRef,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let mut report = check(ctx, args)?;
     let mut fixed = Vec::new();
-    // A line that was mended may show what else is wrong with it.
+    // Fixing a line can reveal further problems in it, so check again.
     for _ in 0..if args.fix { FIX_ROUNDS_MAX } else { 0 } {
         let changed = fix(&report).map_err(|(path, error)| {
             Failure::cannot_run(format!("{path} cannot be written: {error}"))
@@ -118,7 +118,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             ui.print_json(&sarif::report(env!("CARGO_PKG_VERSION"), &crate::codes::all(), all))?;
         }
         Format::Full | Format::Short => {
-            // Nobody typed the paths of what was discovered, so they are shown as short as they go.
+            // Shorten the paths if the user didn't type them.
             if args.paths.is_empty() {
                 shorten_paths(&mut report, ctx);
                 let places = ctx.config.places();
@@ -133,8 +133,6 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             "note: {skills} skills are more than {COMPARED_SKILLS_MAX}, so they were not compared with each other; `--compare` does it"
         ))?;
     }
-    let has_hidden_text =
-        |file: &FileReport| file.diagnostics.iter().any(|found| found.code == &codes::HIDDEN_TEXT);
     if args.fix && report.files.iter().any(has_hidden_text) {
         ui.note("note: `--fix` does not remove invisible characters; look at them and delete them yourself")?;
     }
@@ -143,20 +141,27 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(if failed { Exit::No } else { Exit::Done })
 }
 
-/// The files of discovered skills that have errors, each once.
+fn has_hidden_text(file: &FileReport) -> bool {
+    file.diagnostics.iter().any(|found| found.code == &codes::HIDDEN_TEXT)
+}
+
+/// Returns the files of discovered skills that have errors.
 pub(crate) fn files_with_errors(ctx: &Ctx<'_>) -> Result<BTreeSet<Utf8PathBuf>, Failure> {
     let args = Args { no_compare: true, ..Args::default() };
-    let is_error = |found: &Diagnostic| found.severity == Severity::Error;
     let files = check(ctx, &args)?.files;
-    let wrong = files.into_iter().filter(|file| file.diagnostics.iter().any(is_error));
+    let wrong = files.into_iter().filter(has_errors);
     Ok(wrong.map(|file| file.path).collect())
+}
+
+fn has_errors(file: &FileReport) -> bool {
+    file.diagnostics.iter().any(|found| found.severity == Severity::Error)
 }
 
 fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
     let request = ctx.config.request_without_trust();
     let mut shadowed = BTreeSet::new();
     let paths = if args.paths.is_empty() {
-        // Plugins and the built-in pack belong to those who ship them.
+        // `--fix` leaves plugins and built-in skills alone: they belong to their publishers.
         let own = |scope: Scope| !args.fix || !matches!(scope, Scope::Plugin | Scope::Builtin);
         let catalog = discover(&request);
         shadowed.extend(catalog.shadowed().iter().map(|lost| lost.entry.skill.origin.file.clone()));
@@ -166,7 +171,7 @@ fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
     };
     let wanted = !args.no_compare && select_lint::applies(ctx.config.profile());
     let model = if wanted { ctx.model()? } else { Model::embedded() };
-    // Nobody has to tell a skill from the one that takes its place.
+    // Shadowed skills are not in use, so they need not be distinguishable from the others.
     let compare = |skills: &[Arc<Skill>]| {
         let in_use = |skill: &&Arc<Skill>| !shadowed.contains(&skill.origin.file);
         let skills: Vec<Arc<Skill>> = skills.iter().filter(in_use).cloned().collect();
@@ -185,23 +190,29 @@ fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
     }))
 }
 
-/// The folder that links in a searched folder may not lead out of: the project, or the folder itself outside of one. The
-/// user's own folders of skills may have links to anywhere.
+/// Returns the folder that links in a searched folder must not lead out of: the project, or outside
+/// of it the folder itself. `None` for the user's own skill folders, whose links may lead anywhere.
 fn links_beneath(ctx: &Ctx<'_>, dir: &Utf8Path) -> Option<Utf8PathBuf> {
-    let real = |dir: &Utf8Path| dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
-    let (places, dir) = (ctx.config.places(), real(dir));
-    let project = real(places.project());
-    if project != real(&places.home) && dir.starts_with(&project) {
+    let (places, dir) = (ctx.config.places(), canonical_or_same(dir));
+    let project = canonical_or_same(places.project());
+    if project != canonical_or_same(&places.home) && dir.starts_with(&project) {
         return Some(project);
     }
     let request = ctx.config.request_without_trust();
     let roots = request.profile.roots_at(places).into_iter().chain(request.extra_roots);
-    let is_own = |root: &Root| matches!(root.scope, Scope::User | Scope::Extra | Scope::Builtin);
-    let mut own = roots.filter(is_own).map(|root| real(&root.dir));
+    let mut own = roots.filter(is_users_own).map(|root| canonical_or_same(&root.dir));
     if own.any(|root| dir.starts_with(root)) { None } else { Some(dir) }
 }
 
-/// What this program knows of skills besides: their workflows, and modes.
+fn is_users_own(root: &Root) -> bool {
+    matches!(root.scope, Scope::User | Scope::Extra | Scope::Builtin)
+}
+
+fn canonical_or_same(dir: &Utf8Path) -> Utf8PathBuf {
+    dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned())
+}
+
+/// Checks the parts of a skill that the `skill` crate knows nothing of: workflows and modes.
 fn companions(skill: &Skill, names: &[String]) -> Vec<FileReport> {
     let mut reports = workflows(skill, names);
     if skill.kind == Kind::Mode {
@@ -216,19 +227,23 @@ fn companions(skill: &Skill, names: &[String]) -> Vec<FileReport> {
     reports
 }
 
-/// The workflows of a skill's folder. Most folders have none, which the names in it say.
+/// Checks the workflows of a skill. `names` lists its folder, so that most skills need no disk
+/// access.
 fn workflows(skill: &Skill, names: &[String]) -> Vec<FileReport> {
     if !names.iter().any(|name| name == file::FILE) {
         return Vec::new();
     }
-    let report = |loaded: Loaded| FileReport {
+    file::load(skill).into_iter().map(report_of_workflow).collect()
+}
+
+fn report_of_workflow(loaded: Loaded) -> FileReport {
+    FileReport {
         path: loaded.source.path().to_owned(),
         name: Some(loaded.name),
         text: Some(loaded.source.shared_text()),
         diagnostics: loaded.diagnostics,
         linked: false,
-    };
-    file::load(skill).into_iter().map(report).collect()
+    }
 }
 
 fn shorten_paths(report: &mut Report, ctx: &Ctx<'_>) {
@@ -251,10 +266,9 @@ fn existing(ctx: &Ctx<'_>, path: &Utf8PathBuf) -> Result<Utf8PathBuf, Failure> {
 }
 
 fn discovered_files(catalog: &Catalog, wanted: impl Fn(Scope) -> bool) -> Vec<Utf8PathBuf> {
-    // Built-in skills that are used from memory have no files to check.
-    let in_memory = |root: &RootReport| root.state == RootState::InPlace;
-    let in_memory: Vec<&Utf8PathBuf> =
-        catalog.roots().iter().filter(|root| in_memory(root)).map(|root| &root.root.dir).collect();
+    // Built-in skills served from memory have no files to check.
+    let in_memory = catalog.roots().iter().filter(|root| root.state == RootState::InPlace);
+    let in_memory: Vec<&Utf8PathBuf> = in_memory.map(|root| &root.root.dir).collect();
     let on_disk = |entry: &&Entry| {
         let origin = &entry.skill.origin;
         wanted(origin.scope) && !in_memory.contains(&&origin.root)
@@ -336,12 +350,13 @@ fn summary_line(report: &Report, hidden: usize, ui: &Ui<'_>) -> String {
     line
 }
 
-/// As skills-ref has it: good news to stdout, bad news to stderr, one skill after the other.
+/// Reproduces the output of skills-ref: valid skills to stdout, problems to stderr.
 fn skills_ref_verdicts(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let mut exit = Exit::Done;
-    let paths = match args.paths.is_empty() {
-        true => discovered_files(ctx.catalog()?, |_| true),
-        false => args.paths.clone(),
+    let paths = if args.paths.is_empty() {
+        discovered_files(ctx.catalog()?, |_| true)
+    } else {
+        args.paths.clone()
     };
     for path in &paths {
         let findings = skills_ref::validate_path(&ctx.typed_path(path));

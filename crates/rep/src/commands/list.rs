@@ -1,4 +1,4 @@
-//! `rep list`: skills as a tree of roots, with what lost and what broke.
+//! `rep list`: prints skills as a tree of roots, including shadowed and broken ones.
 
 use camino::Utf8Path;
 use rayon::prelude::*;
@@ -17,10 +17,10 @@ use crate::failure::{Exit, Outcome};
 use crate::schema::{BrokenJson, ListJson, ListSummary, RootJson, SkillRow};
 use crate::ui::{self, Ui};
 
-/// What to list.
+/// Arguments of `rep list`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only names or descriptions that contain this text
+    /// Only skills whose name or description contains this text
     filter: Option<String>,
     /// Only skills of this scope
     #[arg(long, value_enum)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Only skills with this tag
     #[arg(long)]
     tag: Option<String>,
-    /// Only skills started by this event
+    /// Only skills triggered by this event
     #[arg(long)]
     event: Option<String>,
     /// Only agents with this capability
@@ -40,10 +40,10 @@ pub(crate) struct Args {
     /// Only skills whose path globs match this path
     #[arg(long, value_name = "PATH")]
     path: Option<camino::Utf8PathBuf>,
-    /// Print names only, one a line
+    /// Print only names, one per line
     #[arg(long)]
     names: bool,
-    /// With `--profile openskills`: print exactly what OpenSkills prints
+    /// With `--profile openskills`: reproduce the output of OpenSkills exactly
     #[arg(long)]
     compat: bool,
 }
@@ -72,10 +72,11 @@ impl ScopeArg {
 impl Args {
     fn wants(&self, entry: &Entry) -> bool {
         let skill = &entry.skill;
-        let contains = |text: &str, part: &str| text.to_lowercase().contains(&part.to_lowercase());
         let filter = self.filter.as_deref();
-        filter.is_none_or(|part| contains(&entry.id, part) || contains(&skill.description, part))
-            && self.scope.is_none_or(|scope| skill.origin.scope == scope.scope())
+        filter.is_none_or(|part| {
+            contains_ignoring_case(&entry.id, part)
+                || contains_ignoring_case(&skill.description, part)
+        }) && self.scope.is_none_or(|scope| skill.origin.scope == scope.scope())
             && self.kind.as_deref().is_none_or(|kind| skill.kind.as_str() == kind)
             && self
                 .tag
@@ -84,19 +85,19 @@ impl Args {
             && self.event.as_ref().is_none_or(|event| skill.triggers.events.contains(event))
             && self.capability.as_ref().is_none_or(|word| skill.capabilities.contains(word))
             && self.path.as_ref().is_none_or(|path| {
-                let hit = |glob: &String| repertoire_skill::catalog::glob_matches(glob, path);
-                skill.triggers.paths.iter().any(hit)
+                let mut globs = skill.triggers.paths.iter();
+                globs.any(|glob| repertoire_skill::catalog::glob_matches(glob, path))
             })
     }
 
-    /// Whether a file that could not be loaded is asked for, by what is known of it.
+    /// Returns true if a broken file matches the filters that need no loaded skill.
     fn wants_broken(&self, broken: &Broken) -> bool {
         let path = broken.path.as_str().to_lowercase();
         self.filter.as_ref().is_none_or(|part| path.contains(&part.to_lowercase()))
             && self.scope.is_none_or(|scope| broken.scope == scope.scope())
     }
 
-    /// Whether something is asked for that only a loaded skill has.
+    /// Returns true if there is a filter that only a loaded skill can match.
     fn needs_a_record(&self) -> bool {
         self.kind.is_some()
             || self.tag.is_some()
@@ -114,6 +115,10 @@ impl Args {
             || self.capability.is_some()
             || self.path.is_some()
     }
+}
+
+fn contains_ignoring_case(text: &str, part: &str) -> bool {
+    text.to_lowercase().contains(&part.to_lowercase())
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
@@ -142,7 +147,7 @@ fn json(catalog: &Catalog, args: &Args) -> ListJson {
     let losers = catalog.shadowed().iter().map(|lost| (&lost.entry, Some(lost.by.as_path())));
     let all: Vec<(&Entry, Option<&Utf8Path>)> =
         winners.chain(losers).filter(|(entry, _)| args.wants(entry)).collect();
-    // Digests are the only work here, and they are independent of each other.
+    // Computing digests dominates the time, and they are independent of each other.
     let skills = all.par_iter().map(|(entry, by)| SkillRow::of(entry, *by)).collect();
     ListJson {
         skills,
@@ -212,7 +217,7 @@ fn print_tree(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Resul
     writeln!(ui.out, "{}", summary_line(catalog, ui))
 }
 
-/// How many things that were passed over are listed for a root; `rep doctor` has them all.
+/// Maximum number of skipped files listed for a root. `rep doctor` lists them all.
 const PASSED_OVER_MAX: usize = 5;
 
 fn is_passed_over(found: &Diagnostic) -> bool {
@@ -226,15 +231,18 @@ fn passed_over_line(catalog: &Catalog, found: &Diagnostic, ui: &Ui<'_>) -> Strin
     ui.paint(ui::FAINT, printable(&text))
 }
 
-/// A root that was asked for and not searched is worth a line; the usual places that are empty are not.
+/// Prints a root that could not be searched, if there is a diagnostic for it. Default roots that
+/// simply don't exist are not mentioned.
 fn print_unsearched(
     catalog: &Catalog,
     report: &repertoire_skill::catalog::RootReport,
     ui: &mut Ui<'_>,
 ) -> std::io::Result<()> {
     let dir = &report.root.dir;
-    let about = |found: &&Diagnostic| found.path.as_ref() == Some(dir);
-    let Some(found) = catalog.diagnostics().iter().find(about) else { return Ok(()) };
+    let mut diagnostics = catalog.diagnostics().iter();
+    let Some(found) = diagnostics.find(|found| found.path.as_ref() == Some(dir)) else {
+        return Ok(());
+    };
     writeln!(ui.out, "{}", root_line(catalog, report, ui))?;
     let word = ui.paint(ui::BAD, "not searched");
     writeln!(ui.out, "  {word}: {} [{}]\n", found.message, found.code.id)

@@ -1,4 +1,4 @@
-//! `rep man`: the manual page, or one a command into a folder.
+//! `rep man`: prints the manual page, or writes one page per command to a folder.
 
 use camino::Utf8PathBuf;
 use repertoire_text::fs;
@@ -8,7 +8,7 @@ use crate::env::Env;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
-/// Where to.
+/// Arguments of `rep man`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Write a page for every command into this folder

@@ -1,4 +1,4 @@
-//! `rep match`: the skills that a task needs, with reasons; or silence.
+//! `rep match`: picks the skills that a task needs, with reasons, or abstains.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -23,50 +23,51 @@ use crate::ui::{self, Ui};
 const TASK_BYTES_MAX: u64 = 1024 * 1024;
 const BAR: usize = 10;
 
-/// What is to be done.
+/// Arguments of `rep match`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The task, in any words; `-` reads it from standard input
     #[arg(required_unless_present_any = ["skills", "event", "paths"], value_name = "TASK")]
     task: Vec<String>,
-    /// Skills to take in any case, as `@skill` in the task does (may be repeated, or a list)
+    /// Always pick these skills, as `@skill` in the task does (may be repeated, or a
+    /// comma-separated list)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     skills: Vec<String>,
     /// A path that the task touches (may be repeated)
     #[arg(long = "path", value_name = "PATH")]
     paths: Vec<Utf8PathBuf>,
-    /// The event that started it
+    /// The event that started the task
     #[arg(long)]
     event: Option<String>,
     /// The agent that will do the work
     #[arg(long)]
     agent: Option<String>,
-    /// A file with what was said before
+    /// A file with the conversation so far
     #[arg(long, value_name = "FILE")]
     conversation: Option<Utf8PathBuf>,
-    /// Skills that were used before, once for each use (may be repeated, or a list)
+    /// Skills that were used before, once for each use (may be repeated, or a comma-separated list)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     used: Vec<String>,
     /// The kind of step, which sets how many skills are picked
     #[arg(long, value_enum)]
     step: Option<StepArg>,
-    /// Most skills to pick
+    /// Pick at most this many skills
     #[arg(long, value_name = "N", conflicts_with = "step")]
     max: Option<usize>,
-    /// How sure to be of a pick, 0 to 1
+    /// Pick only skills with at least this confidence, 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share)]
     threshold: Option<f32>,
-    /// Use these stages alone: hints, events, paths, phrases, patterns, words, meaning, context, negatives,
-    /// needs
+    /// Use only these stages: hints, events, paths, phrases, patterns, words, meaning, context,
+    /// negatives, needs
     #[arg(long, value_name = "STAGES", value_delimiter = ',', value_parser = stage, conflicts_with = "without")]
     only: Vec<Stage>,
     /// Leave these stages out
     #[arg(long, value_name = "STAGES", value_delimiter = ',', value_parser = stage)]
     without: Vec<Stage>,
-    /// Show what every stage says about the skills that come nearest
+    /// Show the score of every stage for the picks and near misses
     #[arg(long)]
     explain: bool,
-    /// Show why one skill is picked or not
+    /// Explain why this skill is picked or not
     #[arg(long, value_name = "NAME", conflicts_with = "explain")]
     why: Option<String>,
 }
@@ -83,7 +84,7 @@ fn share(text: &str) -> Result<f32, String> {
     fits.then_some(number).ok_or_else(|| "it is not between 0 and 1".to_owned())
 }
 
-/// A stage by its name.
+/// Parses the name of a stage.
 pub(crate) fn stage(name: &str) -> Result<Stage, String> {
     Stage::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.as_str()).collect();
@@ -146,7 +147,7 @@ fn task(ctx: &Ctx<'_>, args: &Args) -> Result<Task, Failure> {
                 return Err(Failure::usage(message)
                     .hint("Give a shorter task, for instance its first lines: `head -c 1M FILE | rep match -`."));
             }
-            // Bytes that are not text say nothing.
+            // Invalid UTF-8 matches no skill, so replacing it is harmless.
             String::from_utf8_lossy(&bytes).into_owned()
         }
         words => words.join(" "),
@@ -174,7 +175,7 @@ fn task(ctx: &Ctx<'_>, args: &Args) -> Result<Task, Failure> {
     })
 }
 
-/// How often each name occurs.
+/// Counts how often each name occurs.
 fn count(names: &[String]) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     for name in names {
@@ -188,7 +189,7 @@ fn read_conversation(path: &Utf8Path) -> Result<String, Failure> {
         .map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))
 }
 
-/// Globs are relative to the project, and so is what they are held against.
+/// Makes a path relative to the project, since the globs of skills are. `..` is resolved lexically.
 fn relative(ctx: &Ctx<'_>, path: &Utf8Path) -> Utf8PathBuf {
     let places = ctx.config.places();
     let mut full = Utf8PathBuf::new();
@@ -224,7 +225,7 @@ fn settings(ctx: &Ctx<'_>, args: &Args) -> Settings {
     }
 }
 
-/// What every stage says about the picks and the near misses.
+/// Explains the picks and the near misses stage by stage.
 fn explain(selector: &Selector, task: &Task, selection: &Selection) -> Vec<Explanation> {
     let picked = selection.picks.iter().map(|pick| &pick.name);
     let missed = selection.near_misses.iter().map(|miss| &miss.name);
@@ -286,7 +287,7 @@ fn print(
     writeln!(ui.out, "\n{}", ui.paint(ui::FAINT, took))
 }
 
-/// A share of one as a bar.
+/// Draws a value from 0 to 1 as a bar.
 fn bar(share: f32) -> String {
     let full = (share.clamp(0.0, 1.0) * BAR as f32).round() as usize;
     format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
@@ -320,7 +321,7 @@ fn print_reasons(reasons: &[Reason], ui: &mut Ui<'_>) -> std::io::Result<()> {
     if text.is_empty() { Ok(()) } else { print_line(&text, ui) }
 }
 
-/// Reasons in one sentence, with words that stand in the same places told together.
+/// Formats reasons as one sentence, grouping words that occur in the same fields.
 fn say(reasons: &[Reason]) -> String {
     let mut said: Vec<String> = Vec::new();
     let mut rest = reasons;
@@ -388,7 +389,7 @@ fn print_why(why: Explanation, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// What speaks against a skill that would have been picked without it.
+/// Returns the negative triggers that kept a skill from being picked, or an empty string.
 fn held_back(why: &Explanation) -> String {
     let negatives = why.stages.iter().find(|one| one.stage == Stage::Negatives);
     let reasons = negatives.map_or(&[][..], |one| one.reasons.as_slice());

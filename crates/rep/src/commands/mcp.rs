@@ -1,4 +1,4 @@
-//! `rep mcp`: skills for one agent, on standard input and output.
+//! `rep mcp`: serves skills to one agent over MCP, on standard input and output.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -14,19 +14,19 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::running::runtime;
 use crate::ui::{self, Ui};
 
-/// How long the thread that waits for input is waited for; it cannot be woken.
+/// Maximum wait at the end for the thread that reads input, since a blocked read cannot be woken.
 const LAST_READ: Duration = Duration::from_millis(50);
 
-/// What is served besides skills; clients start it with what they have configured.
+/// Arguments of `rep mcp`; clients start it as configured by `rep setup`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The form that the client is to fill in; `rep` gives it to agents that it starts
+    /// Serve this form for the client to fill in (set by `rep` for the agents that it starts)
     #[arg(long, value_name = "FORM")]
     form: Option<String>,
-    /// Call one tool, print what an agent would read, and end
+    /// Call one tool, print the result as an agent would read it, and exit
     #[arg(long, value_name = "TOOL", conflicts_with = "form")]
     call: Option<String>,
-    /// What the tool is given, as JSON
+    /// Arguments of the tool, as a JSON object
     #[arg(
         value_name = "ARGUMENTS",
         requires = "call",
@@ -48,7 +48,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         let shutdown = CancellationToken::new();
         stop_when_asked(shutdown.clone())?;
         let _watching = house.watch();
-        // The program's own output is locked by whoever prints; these are the same streams without the lock.
+        // `main` holds the lock of standard output, so use the same streams through new
+        // descriptors.
         let (input, output) = (again(std::io::stdin())?, again(std::io::stdout())?);
         mcp::stdio(house, form, input, output, shutdown)
             .await
@@ -59,7 +60,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     outcome
 }
 
-/// What an agent would read, for people who want to know.
+/// Calls one tool and prints its result as an agent would read it.
 fn call(ctx: &Ctx<'_>, tool: &str, arguments: &str, ui: &mut Ui<'_>) -> Outcome {
     let given = serde_json::from_str(arguments).map_err(|error| {
         Failure::usage(format!("the arguments are no JSON object: {error}"))

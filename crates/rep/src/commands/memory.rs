@@ -1,4 +1,4 @@
-//! `rep memory`: what went wrong in this repository before, and what helped.
+//! `rep memory`: shows past failures of this repository's checks, and the fixes that worked.
 
 use repertoire_git::repo::GitError;
 use repertoire_checks::memory::{FixState, Memory, scope_of};
@@ -15,10 +15,10 @@ use crate::ui::{self, Ui};
 mod change;
 mod show;
 
-/// Failures that are listed where nothing else is asked.
+/// Number of failures listed by default.
 const SHOWN: u32 = 20;
 
-/// What to do with what is remembered; without a word, it is listed.
+/// Arguments of `rep memory`; without a subcommand, failures are listed
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -28,24 +28,24 @@ pub(crate) struct Args {
     list: ListArgs,
 }
 
-/// Which repository is meant.
+/// The repository
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ScopeArg {
-    /// Another repository than the one of this folder, as `rep memory list` names it
+    /// Use this repository instead of the one of the working folder, named as in `rep memory list`
     #[arg(long, value_name = "REPOSITORY")]
     scope: Option<String>,
 }
 
-/// Which failures.
+/// Filters of `rep memory list`
 #[derive(Debug, clap::Args)]
 struct ListArgs {
     /// Only failures of this kind: build, lint, test_failure and so on
     #[arg(long, value_name = "KIND")]
     category: Option<String>,
-    /// Most failures to list
+    /// List at most this many failures
     #[arg(long, value_name = "N", default_value_t = SHOWN, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Go on where another list ended
+    /// Continue at the position that a previous list ended with
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
     #[command(flatten)]
@@ -57,15 +57,15 @@ enum Action {
     /// List failures, the most frequent first
     #[command(visible_alias = "ls")]
     List(ListArgs),
-    /// Show a failure, what was tried against it, and how far that is trusted
+    /// Show a failure, the fixes that were tried, and how far each is trusted
     Show(show::Args),
-    /// Print all that is remembered as JSON, to look at or to carry elsewhere
+    /// Print the whole memory as JSON, for inspection or for another machine
     Export(change::ExportArgs),
-    /// Take in what `export` has printed; its fixes are suggestions until they have worked here
+    /// Import the output of `export`; its fixes are only suggested until they have worked here
     Import(change::ImportArgs),
-    /// Say what helps against a failure
+    /// Add a fix for a failure
     Teach(change::TeachArgs),
-    /// Forget a failure, or all of this repository
+    /// Forget a failure, or all failures of this repository
     Forget(change::ForgetArgs),
 }
 
@@ -82,7 +82,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 }
 
 impl Ctx<'_> {
-    /// The repository that is meant: the one of this folder, if nobody says otherwise.
+    /// Returns the key of the repository: `--scope`, or the repository of the working folder.
+    /// Outside of git, the key is the path of the folder.
     pub(crate) async fn scope(&self, arg: &ScopeArg) -> Result<String, Failure> {
         if let Some(scope) = &arg.scope {
             return Ok(scope.clone());
@@ -100,7 +101,7 @@ impl Ctx<'_> {
     }
 }
 
-/// What the journal did not do.
+/// Converts a journal error to a failure.
 fn failed(error: JournalError) -> Failure {
     match error {
         JournalError::NotRemembered { .. } | JournalError::TooLarge { .. } => {
@@ -134,13 +135,14 @@ fn list(ctx: &Ctx<'_>, args: &ListArgs, ui: &mut Ui<'_>) -> Outcome {
 }
 
 fn nothing(args: &ListArgs, json: &MemoryJson, ui: &mut Ui<'_>) -> Outcome {
-    let line = match args.category.is_some() || args.after > 0 {
-        true => "No failure is like that. `rep memory` lists all.".to_owned(),
-        false => format!(
+    let line = if args.category.is_some() || args.after > 0 {
+        "No failure is like that. `rep memory` lists all.".to_owned()
+    } else {
+        format!(
             "Nothing is remembered of {} yet. `rep plan run --self-improve` remembers what fails and what helps; \
              `rep memory teach` says it by hand.",
             json.scope
-        ),
+        )
     };
     writeln!(ui.out, "{}", ui::wrap(&line, ui.columns.min(100), ""))?;
     if !json.others.is_empty() {
@@ -181,11 +183,10 @@ const HEADINGS: [&str; 5] = ["signature", "seen", "last", "fix", "failure"];
 fn table(json: &MemoryJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let clock = Clock::local(now_ms());
     let rows: Vec<[String; 5]> = json.failures.iter().map(|row| cells(row, &clock)).collect();
-    let width = |at: usize| {
+    let widths: [usize; 4] = std::array::from_fn(|at| {
         let cells = rows.iter().map(|row| ui::width(&row[at]));
         cells.chain([HEADINGS[at].len()]).max().unwrap_or(0)
-    };
-    let widths: [usize; 4] = std::array::from_fn(width);
+    });
     let left = ui.columns.saturating_sub(widths.iter().sum::<usize>() + 8).max(20);
     let head: String = (0..4).map(|at| ui::pad(HEADINGS[at], widths[at] + 2)).collect();
     writeln!(ui.out, "{}", ui.paint(ui::FAINT, format!("{head}{}", HEADINGS[4])))?;
@@ -210,9 +211,10 @@ fn cells(row: &FailureRow, clock: &Clock) -> [String; 5] {
         format!("{}x", failure.seen),
         clock.age(failure.last_ms),
         fix,
-        match failure.example.is_empty() {
-            true => "not seen yet".to_owned(),
-            false => format!("{code}{}", failure.example),
+        if failure.example.is_empty() {
+            "not seen yet".to_owned()
+        } else {
+            format!("{code}{}", failure.example)
         },
     ]
 }

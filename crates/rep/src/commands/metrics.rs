@@ -1,4 +1,5 @@
-//! `rep metrics`: figures for Prometheus, counted from all events; and the file that a daemon keeps of them.
+//! `rep metrics`: prints metrics for Prometheus, computed from all events. Also maintains the
+//! metrics file of a daemon.
 
 use std::time::Duration;
 
@@ -14,10 +15,10 @@ use crate::failure::{Exit, Outcome};
 use crate::running::runtime;
 use crate::ui::Ui;
 
-/// How often the file is written.
+/// Interval between writes of the metrics file.
 const WRITE_EVERY: Duration = Duration::from_secs(15);
 
-/// Nothing to choose.
+/// Arguments of `rep metrics`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
@@ -33,8 +34,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, _args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Keeps a file of figures up to date until `shutdown`, for a collector of text files. What is in the way is told once,
-/// and again after it went well in between.
+/// Keeps a metrics file up to date until `shutdown`, for a text-file collector. Of consecutive
+/// errors only the first is passed to `complain`.
 pub(crate) async fn keep_file(
     journal: Journal,
     path: Utf8PathBuf,

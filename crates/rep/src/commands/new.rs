@@ -1,4 +1,4 @@
-//! `rep new`: a skill to start from that passes its own lint.
+//! `rep new`: creates a skill, agent or workflow that passes lint.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::name::{NAME_CHARS_MAX, normalise};
@@ -12,29 +12,29 @@ use crate::project_files::place_to_write;
 use crate::schema::NewJson;
 use crate::ui::{self, Ui};
 
-/// What to start.
+/// Arguments of `rep new`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its name
+    /// Name of the skill
     name: String,
-    /// What it does and when to use it
+    /// Description: what the skill does and when to use it
     #[arg(short, long)]
     description: Option<String>,
-    /// Put it into this folder instead of the profile's own
+    /// Create it in this folder instead of the profile's default one
     #[arg(long, value_name = "DIR", conflicts_with = "user")]
     dir: Option<Utf8PathBuf>,
-    /// Put it into your home, for all projects
+    /// Create it in your home folder, for all projects
     #[arg(long)]
     user: bool,
-    /// Start an agent instead, in .claude/agents
+    /// Create an agent instead, in .claude/agents
     #[arg(long)]
     agent: bool,
-    /// Start a workflow: a skill with steps, a review and a gate
+    /// Create a workflow: a skill with steps, a review and a gate
     #[arg(long, conflicts_with = "agent")]
     workflow: bool,
 }
 
-/// A workflow to start from: two steps of work, a review, and a gate that leads back until it is passed.
+/// A workflow template: two steps of work, a review, and a gate that loops back until it passes.
 const WORKFLOW: &str = include_str!("new/workflow.yaml");
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
@@ -57,9 +57,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             ProfileId::Repertoire | ProfileId::Agentskills | ProfileId::Codex => ".agents/skills",
         }),
     };
-    let file = match args.agent {
-        true => folder.join(format!("{name}.md")),
-        false => folder.join(&name).join("SKILL.md"),
+    let file = if args.agent {
+        folder.join(format!("{name}.md"))
+    } else {
+        folder.join(&name).join("SKILL.md")
     };
     if file.symlink_metadata().is_ok() {
         return Err(Failure::no(format!("{} is there already", shown(ctx, &file)))
@@ -85,22 +86,24 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if name != args.name {
         ui.note(&format!("`{}` is written `{name}` as a name.", args.name))?;
     }
-    let next = match args.workflow {
-        true => format!(
+    let next = if args.workflow {
+        format!(
             "Edit workflow.yaml beside it, then `rep workflow check {name}`, `rep trust {name}` if it is to run your tests, and `rep workflow start {name} -p task=…`."
-        ),
-        false => format!("Edit it, then check it with `rep lint {}`.", shown(ctx, &file)),
+        )
+    } else {
+        format!("Edit it, then check it with `rep lint {}`.", shown(ctx, &file))
     };
     ui.note(&next)?;
     Ok(Exit::Done)
 }
 
-/// Writes a file of the new skill. A folder that was named on the command line and the user's home may be anywhere; the
-/// folders of a project do not lead out of it.
+/// Writes a file of the new skill. `--dir` and the user's home may be anywhere, but a path in the
+/// project must not lead out of it through links.
 fn write(ctx: &Ctx<'_>, args: &Args, file: &Utf8Path, text: &str) -> Result<(), Failure> {
-    let written = match args.user || args.dir.is_some() {
-        true => fs::write_atomic(file, text.as_bytes()),
-        false => place_to_write(ctx.config.places().project(), file)?.write_atomic(text.as_bytes()),
+    let written = if args.user || args.dir.is_some() {
+        fs::write_atomic(file, text.as_bytes())
+    } else {
+        place_to_write(ctx.config.places().project(), file)?.write_atomic(text.as_bytes())
     };
     written.map_err(|error| Failure::cannot_run(format!("{file} cannot be written: {error}")))
 }

@@ -1,4 +1,4 @@
-//! `rep plan`: check lists that agents work through, task after task.
+//! `rep plan`: runs, checks and shows plans, which are checklists that agents work through.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_plan::places::{FOLDERS, NAMES, tasks_below};
@@ -17,7 +17,7 @@ mod prompt;
 pub(crate) mod run;
 mod status;
 
-/// What to do with plans.
+/// Arguments of `rep plan`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -28,11 +28,11 @@ pub(crate) struct Args {
 enum Action {
     /// Work through a plan until it is done
     Run(run::Args),
-    /// Show what the next step would be told, to the byte
+    /// Print the exact prompt of the next step
     Prompt(prompt::Args),
-    /// Say which task comes next, and why
+    /// Show which task comes next, and why
     Next(next::Args),
-    /// Show how far a plan is, and what waits for what
+    /// Show the progress of a plan, and which tasks are blocked
     Status(status::Args),
     /// Check a plan: boxes, blockers, skills, specifications
     Check(check::Args),
@@ -48,16 +48,17 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
 }
 
-/// Which plan.
+/// The plan
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlanArg {
-    /// The plan's file [default: the first of PLAN.md, plan.md, TASKS.md, tasks.md, or the only tasks.md of a spec or change]
+    /// File of the plan [default: the first of PLAN.md, plan.md, TASKS.md, tasks.md, or the only
+    /// tasks.md of a spec or change]
     #[arg(value_name = "PLAN")]
     path: Option<Utf8PathBuf>,
 }
 
 impl PlanArg {
-    /// The plan that was typed, or the one that is there.
+    /// Returns the path of the named plan, or of the project's default plan.
     pub(crate) fn file(&self, ctx: &Ctx<'_>) -> Result<Utf8PathBuf, Failure> {
         let Some(typed) = &self.path else { return default_file(ctx) };
         let path = ctx.typed_path(typed);
@@ -72,14 +73,14 @@ impl PlanArg {
         }
     }
 
-    /// The plan, read. Findings and JSON name its file as it was typed, or as short as it goes.
+    /// Reads the plan. Its path is kept as typed, or as short as possible, for findings and JSON.
     pub(crate) fn read(&self, ctx: &Ctx<'_>) -> Result<Plan, Failure> {
         let path = self.file(ctx)?;
         read_file(&path)
     }
 }
 
-/// The plan that was typed, or the one that is there, as a path below the workspace.
+/// Returns the plan's path relative to the workspace.
 pub(crate) fn find_plan(
     ctx: &Ctx<'_>,
     plan: &PlanArg,
@@ -90,7 +91,6 @@ pub(crate) fn find_plan(
     below.pop().ok_or_else(|| Failure::usage("there is no plan here"))
 }
 
-/// Reads a plan's file.
 pub(crate) fn read_file(path: &Utf8Path) -> Result<Plan, Failure> {
     let dir = path.parent().filter(|dir| !dir.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
     let name = Utf8Path::new(path.file_name().unwrap_or_default());
@@ -99,7 +99,7 @@ pub(crate) fn read_file(path: &Utf8Path) -> Result<Plan, Failure> {
     Ok(parse_bytes(&bytes, path))
 }
 
-/// The plan of a project, if there is one and only one.
+/// Returns the default plan of a project. Several candidates in one folder are an error.
 fn default_file(ctx: &Ctx<'_>) -> Result<Utf8PathBuf, Failure> {
     let at = |relative: &str| ctx.typed_path(Utf8Path::new(relative));
     if let Some(path) = NAMES.iter().map(|name| at(name)).find(|path| path.is_file()) {

@@ -1,4 +1,4 @@
-//! `rep props`: a skill's properties, as skills-ref's `read-properties` prints them.
+//! `rep props`: prints a skill's properties in the format of skills-ref's `read-properties`.
 
 use camino::Utf8PathBuf;
 use repertoire_skill::skills_ref;
@@ -8,10 +8,10 @@ use crate::commands::resolve;
 use crate::failure::{Exit, Outcome};
 use crate::ui::Ui;
 
-/// Which skill.
+/// Arguments of `rep props`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A skill's folder, its SKILL.md, or the name of a skill that is discovered
+    /// A skill's folder, its SKILL.md, or the name of a discovered skill
     skill: Utf8PathBuf,
 }
 

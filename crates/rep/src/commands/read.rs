@@ -1,4 +1,4 @@
-//! `rep read`: skills as an agent reads them, in OpenSkills' format.
+//! `rep read`: prints skills for an agent to read, by default in the format of OpenSkills.
 
 use repertoire_skill::activate::{self, Activation, Budget, References};
 use repertoire_skill::catalog::Entry;
@@ -16,25 +16,25 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::{ActivationJson, ReadJson};
 use crate::ui::Ui;
 
-/// What to read.
+/// Arguments of `rep read`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Names, also `plugin:skill`, separated by blanks or commas
+    /// Names of skills, also as `plugin:skill`, separated by spaces or commas
     #[arg(required_unless_present = "compat")]
     names: Vec<String>,
-    /// In which form: whole files as OpenSkills prints them, or activated within the budget
+    /// Output form: whole files as OpenSkills prints them, or activated within the budget
     #[arg(long = "as", value_enum, default_value = "openskills", value_name = "FORM")]
     form: Form,
     /// Arguments for `$ARGUMENTS`, `$1` and named ones (not with `--as openskills`)
     #[arg(long = "args", value_name = "TEXT", default_value = "", hide_default_value = true)]
     arguments: String,
-    /// Most characters of a body (not with `--as openskills`)
+    /// Maximum number of characters of a body (not with `--as openskills`)
     #[arg(long, value_name = "N")]
     max_chars: Option<usize>,
     /// Print this file of the skill's folder instead
     #[arg(long, value_name = "PATH")]
     resource: Option<camino::Utf8PathBuf>,
-    /// With `--profile openskills`: print exactly what OpenSkills prints
+    /// With `--profile openskills`: reproduce the output of OpenSkills exactly
     #[arg(long)]
     compat: bool,
 }
@@ -43,11 +43,11 @@ pub(crate) struct Args {
 enum Form {
     /// The whole file, as OpenSkills prints it
     Openskills,
-    /// The body in `<skill_content>`, as the client guide has it
+    /// The body in `<skill_content>`, as in the Agent Skills client guide
     SkillContent,
     /// The result of a `skill` tool
     ToolResult,
-    /// The message that an auto-loaded skill becomes
+    /// The message of an auto-loaded skill
     Message,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         );
     }
     let catalog = ctx.catalog()?;
-    // Nothing is printed unless everything is found: half an answer misleads an agent.
+    // Print nothing unless all skills are found: a partial answer misleads an agent.
     let entries = resolve_all(catalog, &names)?;
     if let Some(path) = &args.resource {
         return read_resource(ctx, &entries, path, ui);
@@ -94,13 +94,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Skills as they enter a conversation: arguments filled in, cut to the budget, wrapped.
+/// Prints skills as they enter a conversation: arguments substituted, cut to the budget, wrapped.
 fn activated(ctx: &Ctx<'_>, args: &Args, entries: &[&Entry], ui: &mut Ui<'_>) -> Outcome {
     let body_chars_max = args.max_chars.unwrap_or_else(|| ctx.config.body_chars_max());
-    let references = match ctx.config.load_references() {
-        true => References::Appended,
-        false => References::OnDemand,
-    };
+    let references =
+        if ctx.config.load_references() { References::Appended } else { References::OnDemand };
     let request = activate::Request {
         arguments: &args.arguments,
         budget: Budget { body_chars_max, ..Budget::default() },

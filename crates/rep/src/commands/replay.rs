@@ -1,4 +1,4 @@
-//! `rep replay`: folds the events of runs anew, and says whether that gives what is stored.
+//! `rep replay`: rebuilds runs from their events and reports differences from the stored state.
 
 use repertoire_journal::{Event, Filter, Journal, Run};
 
@@ -9,16 +9,16 @@ use crate::running::runtime;
 use crate::schema::runs::{ReplayJson, ReplayedJson};
 use crate::ui::{self, Ui};
 
-/// Which run, and up to where.
+/// Arguments of `rep replay`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its id, the start or end of it, its name, or `last`
+    /// Id of the run, the start or end of the id, its name, or `last`
     #[arg(value_name = "RUN", required_unless_present = "all", conflicts_with = "all")]
     run: Option<String>,
     /// Replay every run of the journal
     #[arg(long)]
     all: bool,
-    /// Show the run as it was after this event
+    /// Show the state of the run after this event
     #[arg(long, value_name = "SEQ", conflicts_with = "all", value_parser = clap::value_parser!(u64).range(1..))]
     at: Option<u64>,
 }
@@ -116,7 +116,7 @@ fn end(runs: Vec<ReplayedJson>, ui: &mut Ui<'_>) -> Outcome {
     Ok(if equal { Exit::Done } else { Exit::No })
 }
 
-/// The run as it was after one of its events.
+/// Shows a run as it was after one of its events.
 async fn at(ctx: &Ctx<'_>, journal: &Journal, run: &Run, seq: u64, ui: &mut Ui<'_>) -> Outcome {
     let mut past: Vec<Event> = events_of(journal, run).await?;
     let short = run.id.short();

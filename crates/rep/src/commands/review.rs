@@ -1,4 +1,5 @@
-//! `rep review`: agents look at a change, the engine checks what they find, and a clean change is one line.
+//! `rep review`: agents review a change and the engine checks their findings. For a clean change it
+//! prints one line.
 
 use std::time::Instant;
 
@@ -40,7 +41,7 @@ that something is meant so.
 
 Exit codes: 0 nothing at or over --fail-on, 1 something is, 2 wrong use, 3 not everything could be looked at.";
 
-/// What to look at, how, and what to print.
+/// Arguments of `rep review`
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub(crate) struct Args {
@@ -50,31 +51,32 @@ pub(crate) struct Args {
     flags: ReviewFlags,
     #[command(flatten)]
     output: Output,
-    /// Print what every agent would be told, and ask nobody
+    /// Print the prompt of every agent without calling a model
     #[arg(long, help_heading = OUT)]
     dry_run: bool,
-    /// Exit with 1 when there is something at or over this severity, or `never` [default: major]
+    /// Exit with 1 if there is a finding of this severity or higher, or `never` [default: major]
     #[arg(long, value_name = "SEVERITY", value_parser = fail_on, help_heading = OUT)]
     fail_on: Option<FailOn>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Print what a review takes from skills: focus areas, patterns, rules, methods
+    /// Print the review data in skills: focus areas, patterns, rules, methods
     Skills(skills::Args),
     /// List the reviews of this project
     List(kept::ListArgs),
-    /// Print a review that was made before, in any format
+    /// Print an earlier review, in any format
     Show(kept::ShowArgs),
 }
 
-/// Where a report goes, and how it looks.
+/// The format and destination of a report
 #[derive(Debug, clap::Args)]
 pub(crate) struct Output {
-    /// How the report looks: text, markdown, json, sarif, github, rdjson, html
+    /// Format of the report: text, markdown, json, sarif, github, rdjson, html
     #[arg(long, value_name = "FORMAT", value_parser = format, help_heading = OUT)]
     format: Option<Format>,
-    /// Write it to a file as well, in the format that its ending asks for or FORMAT=FILE says (may be repeated)
+    /// Also write the report to this file, in the format of its extension, or given as FORMAT=FILE
+    /// (may be repeated)
     #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = OUT)]
     files: Vec<String>,
 }
@@ -83,12 +85,13 @@ pub(crate) struct Output {
 struct FailOn(Option<Severity>);
 
 fn fail_on(word: &str) -> Result<FailOn, String> {
-    match word.eq_ignore_ascii_case("never") {
-        true => Ok(FailOn(None)),
-        false => match crate::reviewing::severity(word) {
+    if word.eq_ignore_ascii_case("never") {
+        Ok(FailOn(None))
+    } else {
+        match crate::reviewing::severity(word) {
             Ok(severity) => Ok(FailOn(Some(severity))),
             Err(known) => Err(format!("{known}, never")),
-        },
+        }
     }
 }
 
@@ -142,13 +145,12 @@ async fn review(
         return nothing(&plan, ui);
     }
     let cancel = CancellationToken::new();
-    let mut review = match plan.depth == Depth::Patterns || is_empty {
-        true => attend(&plan, &Nobody, &cancel, ui).await?,
-        false => {
-            let mut agents = ctx.reviewers(&args.flags, &plan.gathered)?;
-            agents.options.cancel = cancel.child_token();
-            attend(&plan, &agents, &cancel, ui).await?
-        }
+    let mut review = if plan.depth == Depth::Patterns || is_empty {
+        attend(&plan, &Nobody, &cancel, ui).await?
+    } else {
+        let mut agents = ctx.reviewers(&args.flags, &plan.gathered)?;
+        agents.options.cancel = cancel.child_token();
+        attend(&plan, &agents, &cancel, ui).await?
     };
     if let Some(before) = &before {
         since::carry(&mut review, before);
@@ -159,13 +161,10 @@ async fn review(
     if let Err(error) = kept {
         ui.note(&ui.paint_err(ui::WARN, format!("! the review is not kept: {error}")))?;
     }
-    match cancel.is_cancelled() {
-        true => Ok(Exit::Interrupted),
-        false => verdict(limit, &plan, &review),
-    }
+    if cancel.is_cancelled() { Ok(Exit::Interrupted) } else { verdict(limit, &plan, &review) }
 }
 
-/// What cannot say anything about a change is refused before it begins.
+/// Rejects settings with which a review could not find anything or could not fail.
 fn check_limits(limit: Option<Severity>, plan: &Plan) -> Result<(), Failure> {
     if let Some(limit) = limit.filter(|limit| plan.min_severity > *limit) {
         return Err(Failure::usage(format!(
@@ -190,7 +189,7 @@ fn has_patterns(resolved: &Resolved) -> bool {
     patterns.iter().any(|pattern| pattern.pattern.is_some() && pattern.unusable.is_none())
 }
 
-/// Skills that were asked for and are not there: where they were looked for, before anything else happens.
+/// Warns about requested skills that were not found, and says where they were searched.
 fn tell_unresolved(plan: &Plan, ui: &mut Ui<'_>) -> Result<(), Failure> {
     for skill in &plan.unresolved {
         let text = format!("! {}; going on with the others", printable(&skill.reason));
@@ -202,7 +201,7 @@ fn tell_unresolved(plan: &Plan, ui: &mut Ui<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// There is no file to look at: what was looked for, and what was left aside.
+/// Reports an empty change: what was searched, and which files were skipped.
 fn nothing(plan: &Plan, ui: &mut Ui<'_>) -> Outcome {
     let Plan { gathered, .. } = plan;
     let words = printable(&gathered.scope.words);
@@ -223,7 +222,7 @@ fn nothing(plan: &Plan, ui: &mut Ui<'_>) -> Outcome {
     missed(plan)
 }
 
-/// Nobody is asked where no model takes part.
+/// A panel for reviews without a model: it answers nothing.
 struct Nobody;
 
 impl Panel for Nobody {
@@ -232,7 +231,7 @@ impl Panel for Nobody {
     }
 }
 
-/// Runs the review and tells what happens, until it is done or somebody presses Ctrl-C.
+/// Runs the review and prints its progress. Ctrl-C stops it and keeps the findings so far.
 async fn attend(
     plan: &Plan,
     panel: &dyn Panel,
@@ -243,7 +242,7 @@ async fn attend(
     let head = (name(), SystemClock.now_ms());
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel::<String>();
     let listener = move |progress: Progress<'_>| {
-        // Nobody listens any more when the command ends.
+        // The receiver is gone once the command ends.
         let _ = sender.send(line(progress));
     };
     let work = pipeline::run(plan, panel, &listener, cancel, head);
@@ -282,38 +281,40 @@ fn line(progress: Progress<'_>) -> String {
     }
 }
 
-/// A name that sorts by time: seconds, and a little that makes it the only one.
+/// Returns an id that sorts by time: the timestamp of a UUID v7 and four random digits.
 fn name() -> String {
     let id = uuid::Uuid::now_v7().simple().to_string();
     format!("{}-{}", &id[..12], &id[28..])
 }
 
-/// How the command ends: findings say no, and where somebody could not look, nobody can say yes.
+/// Converts a review to an exit code. Findings at or over the limit are a "no"; an incomplete
+/// review is never a success.
 fn verdict(limit: Option<Severity>, plan: &Plan, review: &Review) -> Outcome {
     let open = review.still_open.iter().map(|reported| reported.severity).max();
     let worst = review.worst().max(open);
     if limit.is_some_and(|limit| worst.is_some_and(|worst| worst >= limit)) {
         return Ok(Exit::No);
     }
-    let unknown = |what: String| {
-        Err(Failure::cannot_run(format!("{what}, so nobody knows whether the change is clean")))
-    };
     let silent: Vec<&str> = review.failed_calls().map(|call| call.agent.as_str()).collect();
     if !silent.is_empty() {
         let names = printable(&silent.join(", "));
-        return unknown(format!(
+        return not_known_clean(format!(
             "{} gave no answer ({names})",
             ui::count(silent.len(), "reviewer")
         ));
     }
     let is_looked_at = plan.depth == Depth::Patterns || review.calls_made() > 0;
     if !is_looked_at && !review.files.is_empty() {
-        return unknown("no agent took part".to_owned());
+        return not_known_clean("no agent took part".to_owned());
     }
     missed(plan)
 }
 
-/// Files that a limit has kept from everybody's eyes are not clean.
+fn not_known_clean(why: String) -> Outcome {
+    Err(Failure::cannot_run(format!("{why}, so nobody knows whether the change is clean")))
+}
+
+/// Fails if files were skipped because of a limit, since they may not be clean.
 fn missed(plan: &Plan) -> Outcome {
     let missed = plan.gathered.change.skipped.iter().filter(|skipped| skipped.missed);
     let names: Vec<String> = missed.map(|skipped| printable(skipped.path.as_str())).collect();
@@ -329,33 +330,17 @@ fn missed(plan: &Plan) -> Outcome {
 }
 
 impl Output {
-    /// Whether people read it, and no program.
+    /// Returns true if the report is printed as text only.
     fn is_text(&self, ui: &Ui<'_>) -> bool {
         self.files.is_empty() && !ui.json && matches!(self.format, None | Some(Format::Text))
     }
 
-    /// The files that were asked for, with their formats.
+    /// Returns the files to write with their formats.
     fn checked(&self, ctx: &Ctx<'_>) -> Result<Vec<(Format, Utf8PathBuf)>, Failure> {
-        let one = |text: &String| {
-            let said = text
-                .split_once('=')
-                .and_then(|(word, file)| Some((Format::from_word(word)?, file)));
-            let (format, file) = match said {
-                Some((format, file)) => (Some(format), Utf8Path::new(file)),
-                None => (Format::from_path(Utf8Path::new(text)), Utf8Path::new(text)),
-            };
-            let format = format.ok_or_else(|| {
-                Failure::usage(format!("`{text}` does not say which format it is"))
-                    .hint("Name it .md, .json, .sarif, .html or .txt, or write FORMAT=FILE.")
-            })?;
-            let path = ctx.typed_path(file);
-            check_output(ctx, &path)?;
-            Ok((format, path))
-        };
-        self.files.iter().map(one).collect()
+        self.files.iter().map(|text| parse_output_file(ctx, text)).collect()
     }
 
-    /// Prints a review, and writes it to files.
+    /// Prints a review and writes it to the given files.
     pub(crate) fn print(
         &self,
         ctx: &Ctx<'_>,
@@ -375,4 +360,20 @@ impl Output {
         }
         Ok(())
     }
+}
+
+/// Parses the value of `--output`, `FILE` or `FORMAT=FILE`, and checks that the file can be written.
+fn parse_output_file(ctx: &Ctx<'_>, text: &str) -> Result<(Format, Utf8PathBuf), Failure> {
+    let said = text.split_once('=').and_then(|(word, file)| Some((Format::from_word(word)?, file)));
+    let (format, file) = match said {
+        Some((format, file)) => (Some(format), Utf8Path::new(file)),
+        None => (Format::from_path(Utf8Path::new(text)), Utf8Path::new(text)),
+    };
+    let format = format.ok_or_else(|| {
+        Failure::usage(format!("`{text}` does not say which format it is"))
+            .hint("Name it .md, .json, .sarif, .html or .txt, or write FORMAT=FILE.")
+    })?;
+    let path = ctx.typed_path(file);
+    check_output(ctx, &path)?;
+    Ok((format, path))
 }

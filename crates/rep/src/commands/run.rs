@@ -1,4 +1,4 @@
-//! `rep run`: an agent does a task, with the skills that it needs.
+//! `rep run`: has an agent do a task, with the skills that it needs.
 
 use std::io::Read;
 
@@ -20,32 +20,33 @@ use crate::ui::Ui;
 
 mod preview;
 
-/// What helps without a key.
+/// The hint for a missing API key.
 const DRY: &str = "`--dry-run` shows what would be sent, without a key.";
 const PROMPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const SCHEMA_BYTES_MAX: u64 = 1024 * 1024;
-/// How long standard input may be silent before we say that we wait for it.
+/// Time without standard input after which a note says that it is awaited.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// What is to be done, by whom, and within which limits.
+/// Arguments of `rep run`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The task, in any words; `-` reads it from standard input, and what is piped in besides comes after it
+    /// The task, in any words; `-` reads it from standard input; other piped input is appended to
+    /// it
     #[arg(value_name = "PROMPT")]
     prompt: Vec<String>,
-    /// The agent; the one that the conversation was begun with, or `default`
+    /// The agent (default: the one of the resumed conversation, or `default`)
     #[arg(short, long, value_name = "AGENT")]
     agent: Option<String>,
-    /// Go on with a conversation: its id, the start of it, or `last`
+    /// Continue a conversation, given by its id, a prefix of the id, or `last`
     #[arg(long, value_name = "ID")]
     resume: Option<String>,
-    /// Print what would be sent, and send nothing
+    /// Print the request without sending it
     #[arg(long)]
     dry_run: bool,
-    /// A JSON Schema that the answer has to fit
+    /// A file with a JSON Schema that the answer must match
     #[arg(long, value_name = "FILE")]
     schema: Option<Utf8PathBuf>,
-    /// Show what the model thinks
+    /// Show the model's thinking
     #[arg(short = 'v', long, visible_alias = "verbose")]
     thinking: bool,
     #[command(flatten)]
@@ -59,14 +60,15 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let (driver, servers) = ctx.driver(&args.flags, ui).await?;
-        let outcome = match args.dry_run {
-            true => preview::run(&driver, args, &prompt, options, ui).await,
-            false => attend(ctx, &driver, args, &prompt, options, ui).await,
+        let outcome = if args.dry_run {
+            preview::run(&driver, args, &prompt, options, ui).await
+        } else {
+            attend(ctx, &driver, args, &prompt, options, ui).await
         };
         servers.close().await;
         outcome
     });
-    // A thread may wait for a line that nobody types.
+    // A thread may still be blocked on reading standard input; don't wait for it.
     runtime.shutdown_background();
     outcome
 }
@@ -105,7 +107,7 @@ async fn attend(
     verdict(report)
 }
 
-/// The agent that was asked for, else the conversation's, else the default.
+/// Returns the requested agent, or that of the conversation, or the default one.
 fn agent(args: &Args, talk: Option<&Talk>) -> String {
     let known = talk.map(|talk| talk.head().agent.clone()).filter(|agent| !agent.is_empty());
     args.agent.clone().or(known).unwrap_or_else(|| DEFAULT_AGENT.to_owned())
@@ -119,15 +121,16 @@ fn manner(ctx: &Ctx<'_>, args: &Args) -> Manner {
     }
 }
 
-/// A person is asked at a terminal only, and not where a program reads along.
+/// Questions are asked only at a terminal, and not with `--json`.
 pub(crate) fn person(ctx: &Ctx<'_>, ui: &Ui<'_>) -> Person {
-    match ctx.env.stdin_is_terminal && ctx.env.stderr_is_terminal && !ui.json {
-        true => Person::There,
-        false => Person::Absent,
+    if ctx.env.stdin_is_terminal && ctx.env.stderr_is_terminal && !ui.json {
+        Person::There
+    } else {
+        Person::Absent
     }
 }
 
-/// How the command ends with a report.
+/// Converts a report to an exit code or a failure.
 pub(crate) fn verdict(report: Report) -> Outcome {
     let Some(error) = report.error else { return Ok(Exit::Done) };
     if report.status == Status::Cancelled {
@@ -153,7 +156,7 @@ fn is_price_unknown(error: &RunError) -> bool {
     matches!(error, RunError::Turn(TurnError::Limit(LimitReached::PriceUnknown { .. })))
 }
 
-/// Whether a person has to change something before it can work at all.
+/// Returns true if the user has to change the configuration before a run can work.
 fn is_set_up_wrong(error: &RunError) -> bool {
     use repertoire_model::Error;
     matches!(
@@ -171,10 +174,8 @@ fn is_set_up_wrong(error: &RunError) -> bool {
 fn prompt(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Result<String, Failure> {
     let typed = args.prompt.join(" ");
     let is_dash = typed.trim() == "-";
-    let piped = match is_dash || !ctx.env.stdin_is_terminal {
-        true => standard_input(ui)?,
-        false => String::new(),
-    };
+    let piped =
+        if is_dash || !ctx.env.stdin_is_terminal { standard_input(ui)? } else { String::new() };
     let piped = piped.trim_end();
     match (is_dash || typed.trim().is_empty(), piped.trim().is_empty()) {
         (true, true) => Err(Failure::usage("there is no task").hint(
@@ -182,7 +183,7 @@ fn prompt(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Result<String, Failure
         )),
         (true, false) => Ok(piped.to_owned()),
         (false, true) => Ok(typed),
-        // What is piped in beside a task is material, and says so.
+        // Input piped in beside a task is material, and is marked as such.
         (false, false) => Ok(format!("{typed}\n\n<stdin>\n{piped}\n</stdin>")),
     }
 }

@@ -1,4 +1,4 @@
-//! `rep runs`: what runs there are, how far each is, and what people tell them to do.
+//! `rep runs`: lists, shows and controls runs.
 
 use repertoire_journal::{Event, Journal, JournalError, Run, Target};
 
@@ -15,7 +15,7 @@ mod prune;
 pub(crate) mod show;
 mod started_settings;
 
-/// What to do with runs; without a word, they are listed.
+/// Arguments of `rep runs`; without a subcommand, runs are listed
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -25,10 +25,10 @@ pub(crate) struct Args {
     list: list::ListArgs,
 }
 
-/// A run, by any of its names.
+/// A run
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArg {
-    /// Its id, the start or end of it, its name, or `last`
+    /// Id of the run, the start or end of the id, its name, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
 }
@@ -38,21 +38,21 @@ enum Action {
     /// List runs, the newest first
     #[command(visible_alias = "ls")]
     List(list::ListArgs),
-    /// Show everything about a run: status, tasks, steps, files, and what can be done
+    /// Show everything about a run: status, tasks, steps, files, and possible next commands
     Show(show::Args),
-    /// Pause a run after the step that is under way
+    /// Pause a run after its current step
     Pause(order::PauseArgs),
-    /// Let a run go on, perhaps with higher limits
+    /// Resume a run, optionally with higher limits
     Resume(order::ResumeArgs),
-    /// End a run
+    /// Cancel a run
     Cancel(order::CancelArgs),
-    /// Try again what failed
+    /// Retry the failed tasks of a run
     Retry(order::RetryArgs),
-    /// Say something that the next prompt of a run begins with
+    /// Add an instruction to the next prompt of a run
     Steer(order::SteerArgs),
-    /// Show what a run changed
+    /// Show the changes of a run
     Diff(diff::Args),
-    /// Take over what a run changed
+    /// Merge the changes of a run
     Merge(merge::Args),
     /// Remove worktrees whose work is merged
     Prune(prune::Args),
@@ -74,30 +74,31 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
 }
 
-/// What an empty journal is answered with.
+/// The message for an empty journal.
 pub(crate) const NO_RUNS: &str = "There are no runs yet. `rep plan run` begins one.";
 
 impl Ctx<'_> {
-    /// The journal, unless nobody has written one yet: who only looks makes no file.
+    /// Opens the journal if it exists. Commands that only read don't create one.
     pub(crate) async fn journal_if_there(&self) -> Result<Option<Journal>, Failure> {
         match self.journal_target(None) {
             Target::File(path) if !path.exists() => Ok(None),
             _ => {
                 let journal = self.journal(None).await?;
-                // A run whose worker is gone is not shown as if it were being worked on.
+                // Release expired leases, so that a run whose worker is gone is not shown as
+                // running.
                 journal.reap().await.map_err(failed)?;
                 Ok(Some(journal))
             }
         }
     }
 
-    /// The journal of somebody who means a run that there is.
+    /// Opens the journal for a command that names a run, and fails if there is none.
     pub(crate) async fn journal_of_runs(&self) -> Result<Journal, Failure> {
         let none = || Failure::no("there are no runs yet").hint("`rep plan run` begins one.");
         self.journal_if_there().await?.ok_or_else(none)
     }
 
-    /// The name of the user who gives an order to a run.
+    /// Returns the user's name for the record of commands given to a run.
     pub(crate) fn person(&self) -> String {
         self.env.var("USER").unwrap_or("a user at the command line").to_owned()
     }
@@ -109,7 +110,7 @@ impl RunArg {
     }
 }
 
-/// What the journal did not do: the answer is no, or it could not be asked.
+/// Converts a journal error to a failure: a negative answer, or a journal that cannot be used.
 pub(crate) fn failed(error: JournalError) -> Failure {
     match &error {
         JournalError::NotFound { text, hint } => {
@@ -134,7 +135,6 @@ pub(crate) fn failed(error: JournalError) -> Failure {
     }
 }
 
-/// All events of a run.
 pub(crate) async fn events_of(journal: &Journal, run: &Run) -> Result<Vec<Event>, Failure> {
     repertoire::runs::events_of(journal, &run.id).await.map_err(failed)
 }

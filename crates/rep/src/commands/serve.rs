@@ -1,4 +1,4 @@
-//! `rep serve`: the page, the API and MCP over HTTP.
+//! `rep serve`: serves the web page, the API and MCP over HTTP.
 
 mod browser;
 
@@ -27,51 +27,52 @@ use crate::schema::serve::ServeJson;
 use crate::ui::{self, Ui};
 
 const PORT: u16 = 7757;
-/// Threads that answer: more than the machine may have, since some of what is asked waits for a disk or a lock.
+/// Number of worker threads. More than most machines have cores, since some requests wait for a
+/// disk or a lock.
 const SERVING_THREADS: usize = 16;
 
-/// How long the last traces may take when the daemon ends.
+/// Maximum time to send the last traces on shutdown.
 const LAST_TRACES: Duration = Duration::from_secs(2);
 
-/// Where to listen, and for whom.
+/// Arguments of `rep serve`
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Sub>,
-    /// The port; 0 takes any that is free
+    /// The port to listen on; 0 takes any free port
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
     /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
-    /// Listen on an address that other machines can reach; needs `--allowed-host`
+    /// Allow an address that other machines can reach; needs `--allowed-host`
     #[arg(long)]
     allow_remote: bool,
-    /// A name that clients know this server by, with or without a port (may be repeated)
+    /// A host name that clients use for this server, with or without a port (may be repeated)
     #[arg(long = "allowed-host", value_name = "NAME")]
     allowed_hosts: Vec<Authority>,
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
-    /// Also work on runs that wait in the queue, as `rep daemon` does
+    /// Also work on queued runs, as `rep daemon` does
     #[arg(long)]
     work: bool,
-    /// Add what the MCP conformance suite looks for, and ask for no token on /mcp
+    /// Add the fixtures of the MCP conformance suite, and require no token on /mcp
     #[arg(long)]
     conformance: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Sub {
-    /// Print another link to the page of the daemon that runs
+    /// Print a new link to the page of the running daemon
     Link(LinkArgs),
 }
 
-/// Which daemon.
+/// Arguments of `rep serve link`
 #[derive(Debug, clap::Args)]
 struct LinkArgs {
-    /// The port of the daemon, where there are several
+    /// The port of the daemon, if there are several
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     /// Open the page in the browser
@@ -111,7 +112,7 @@ async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         }
         Some(None) => return Err(Failure::cannot_run("the temporary folder's name is not UTF-8")),
     };
-    // What the page will need is asked for now, where somebody can mend it.
+    // Open the journal now: an error is easier to fix here than on the page.
     let target = ctx.journal_target(None);
     house.journal().await.map_err(|error| no_journal(&target, &error))?;
     let (listener, address) = bind(ctx, args).await?;
@@ -119,7 +120,8 @@ async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     for note in keys.notes() {
         ui.note(&ui.paint_err(ui::WARN, note))?;
     }
-    // Before anybody is told: who knows of a daemon may also end it.
+    // Install the signal handler before printing the link, since a caller may stop the daemon as
+    // soon as it reads that.
     let shutdown = CancellationToken::new();
     stop_when_asked(shutdown.clone())?;
     let code = keys.lend_code(house.now_ms()).map_err(no_token)?;
@@ -139,13 +141,14 @@ async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     };
     let outcome = attend(ctx, args, listener, daemon, &house, shutdown, ui).await;
     if let Some(traces) = traces {
-        // What was asked last is told too; a collector that is gone must not keep the daemon.
+        // Send the last traces, but don't let an unreachable collector block the shutdown.
         let _ = tokio::time::timeout(LAST_TRACES, traces).await;
     }
     outcome
 }
 
-/// The limits of the daemon, as far as they are settings. A limit of 0 would let nobody in, so it is 1.
+/// Returns the configurable limits of the server. A limit of 0 would lock everyone out, so it
+/// becomes 1.
 fn http_limits(ctx: &Ctx<'_>) -> HttpLimits {
     let limit = |key: &str| ctx.config.number(key).max(1);
     HttpLimits {
@@ -156,7 +159,7 @@ fn http_limits(ctx: &Ctx<'_>) -> HttpLimits {
     }
 }
 
-/// Serves, and works on runs where that is wanted. The one ends with the other.
+/// Serves, and also works on queued runs with `--work`. If one of the two ends, so does the other.
 async fn attend(
     ctx: &Ctx<'_>,
     args: &Args,
@@ -176,7 +179,8 @@ async fn attend(
         return Ok(Exit::Done);
     }
     let working = async {
-        // What programs read is one object; what runs do is told to people.
+        // With `--json`, the output is one object about the server; the progress of runs is printed
+        // as text.
         let is_json = std::mem::replace(&mut ui.json, false);
         let worked = match house.journal().await {
             Ok(journal) => work_until(ctx, &DaemonArgs::default(), journal, &shutdown, ui).await,
@@ -190,15 +194,14 @@ async fn attend(
     served.and(worked)
 }
 
-/// Whoever listens for other machines has to say so, and under which name.
+/// Fails if other machines could reach the server without `--allow-remote` and `--allowed-host`.
 fn refuse_strangers(args: &Args) -> Result<(), Failure> {
     if args.host.is_loopback() {
-        return match args.allow_remote {
-            true => {
-                Err(Failure::usage(format!("{} can only be reached from this machine", args.host))
-                    .hint("Leave `--allow-remote` out, or name another address with `--host`."))
-            }
-            false => Ok(()),
+        return if args.allow_remote {
+            Err(Failure::usage(format!("{} can only be reached from this machine", args.host))
+                .hint("Leave `--allow-remote` out, or name another address with `--host`."))
+        } else {
+            Ok(())
         };
     }
     if args.conformance {
@@ -246,7 +249,8 @@ async fn bind(ctx: &Ctx<'_>, args: &Args) -> Result<(TcpListener, SocketAddr), F
     })
 }
 
-/// Lets `rep serve link` find this daemon. One that was first keeps that place.
+/// Writes the address file, by which `rep serve link` finds this daemon. An earlier daemon keeps
+/// its own.
 fn post(
     ctx: &Ctx<'_>,
     address: SocketAddr,
@@ -291,7 +295,7 @@ fn link(ctx: &Ctx<'_>, args: &LinkArgs, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Prints the link, as data: somebody may read it from a pipe.
+/// Prints the link to stdout, since it may be read from a pipe.
 fn tell(
     ctx: &Ctx<'_>,
     address: SocketAddr,
@@ -314,7 +318,7 @@ fn tell(
     Ok(())
 }
 
-/// An address to type, for one that means all of this machine's.
+/// Replaces an unspecified address (all interfaces) by loopback, which can be typed into a browser.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -1,4 +1,4 @@
-//! `rep setup`: tells other agents where skills are served, and takes it back.
+//! `rep setup`: adds `rep mcp` to the configuration of other agents, checks it, and removes it.
 
 mod check;
 
@@ -18,34 +18,36 @@ use crate::schema::serve::{
 };
 use crate::ui::{self, Ui, pad};
 
-/// The name of our entry, and so the first part of the names of its tools.
+/// Default name of our entry. Clients use it as the prefix of tool names.
 const NAME: &str = "repertoire";
 
-/// Which client, and what to do with its configuration.
+/// Arguments of `rep setup`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The client; all are listed without one
+    /// The client to set up (default: list all clients)
     #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(all().iter().map(|client| client.id.as_str())))]
     client: Option<String>,
-    /// Print what to put into its configuration, and write nothing
+    /// Print the configuration entry without writing it
     #[arg(long, conflicts_with_all = ["check", "remove"])]
     print: bool,
-    /// Check that it is set up, and that the command answers
+    /// Check that the client is set up and that the command responds
     #[arg(long, conflicts_with = "remove")]
     check: bool,
-    /// Take our entry out again
+    /// Remove our entry
     #[arg(long)]
     remove: bool,
-    /// Whose configuration: that of the project or that of the user
+    /// The configuration to change: that of the project or that of the user (default: depends on
+    /// the client)
     #[arg(long, value_enum, value_name = "SCOPE")]
     scope: Option<ScopeArg>,
-    /// The name of the entry
+    /// Name of the entry
     #[arg(long, value_name = "NAME", default_value = NAME, value_parser = name)]
     name: String,
-    /// The program that the client starts; for a project `rep` if that is this one, else the whole path of this one
+    /// Program for the client to start (default: `rep` for a project if that is this program,
+    /// otherwise the full path of this program)
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["check", "remove"])]
     command: Option<String>,
-    /// Replace another entry of the same name; `--remove` gives it back
+    /// Replace another entry of the same name; `--remove` restores it
     #[arg(long, conflicts_with_all = ["check", "remove", "print"])]
     replace: bool,
 }
@@ -65,23 +67,28 @@ impl From<ScopeArg> for Scope {
     }
 }
 
-/// Clients make names of tools of it.
+/// Validates the name of the entry, which clients use as part of tool names.
 fn name(text: &str) -> Result<String, String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    match !text.is_empty() && text.len() <= 64 && text.chars().all(plain) {
-        true => Ok(text.to_owned()),
-        false => Err("a name has letters, digits, `-` and `_`, at most 64".to_owned()),
+    if !text.is_empty() && text.len() <= 64 && text.chars().all(is_name_char) {
+        Ok(text.to_owned())
+    } else {
+        Err("a name has letters, digits, `-` and `_`, at most 64".to_owned())
     }
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let var = |name: &str| ctx.env.var(name).map(str::to_owned);
     let around = Surroundings { home: ctx.env.home(), project: ctx.project_dir(None), var: &var };
     let Some(client) = args.client.as_deref().and_then(find) else {
-        return match args.print || args.check || args.remove || args.replace {
-            true => Err(Failure::usage("which client is meant?")
-                .hint("`rep setup` lists those that are known.")),
-            false => list(ctx, args, &around, ui),
+        return if args.print || args.check || args.remove || args.replace {
+            Err(Failure::usage("which client is meant?")
+                .hint("`rep setup` lists those that are known."))
+        } else {
+            list(ctx, args, &around, ui)
         };
     };
     let scope = args.scope.map_or(client.scope, Scope::from);
@@ -98,14 +105,14 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
 }
 
-/// One client, and what is asked about it.
+/// One client with its configuration file.
 struct One<'a> {
     ctx: &'a Ctx<'a>,
     args: &'a Args,
     client: &'a Client,
     scope: Scope,
     config: Config<'a>,
-    /// What a user should know about the file.
+    /// Advice about the file for the user.
     note: Option<&'static str>,
 }
 
@@ -113,10 +120,8 @@ impl One<'_> {
     fn set(&self, ui: &mut Ui<'_>) -> Outcome {
         let entry = self.entry();
         self.say_where_it_writes(ui)?;
-        let done = match self.args.replace {
-            true => self.config.replace(&entry),
-            false => self.config.set(&entry),
-        };
+        let done =
+            if self.args.replace { self.config.replace(&entry) } else { self.config.set(&entry) };
         let done = done.map_err(|error| self.failure(error))?;
         let text = match done {
             Done::Made => "was made, with our entry",
@@ -165,7 +170,8 @@ impl One<'_> {
         Ok(Exit::Done)
     }
 
-    /// The project may begin in a folder above, which the user does not look at.
+    /// Names the file if the project's root is above the working folder, where the user may not
+    /// expect it.
     fn say_where_it_writes(&self, ui: &mut Ui<'_>) -> Result<(), Failure> {
         let path = self.config.path;
         if self.scope == Scope::Project && !path.starts_with(&self.ctx.env.here) {
@@ -199,13 +205,13 @@ impl One<'_> {
         self.client.entry(&program, &["mcp".to_owned()])
     }
 
-    /// A project's file is for everybody who has the project, so it names no place of this machine where it need not. A user's
-    /// may be read by a program that has another PATH.
+    /// Returns the default program. A project's file is shared, so it should not contain a path of
+    /// this machine if `rep` on PATH is this program. A user's file may be read by a program with a
+    /// different PATH, so it gets the full path.
     fn program(&self) -> String {
-        let real = |path: &Utf8Path| path.canonicalize_utf8().ok();
         let Some(own) = own_program() else { return PROGRAM.to_owned() };
         let on_path = self.ctx.env.program(PROGRAM);
-        let is_on_path = on_path.is_some_and(|found| real(&found) == real(&own));
+        let is_on_path = on_path.is_some_and(|found| is_same_file(&found, &own));
         match self.scope {
             Scope::Project if is_on_path => PROGRAM.to_owned(),
             Scope::Project | Scope::User => own.to_string(),
@@ -248,9 +254,13 @@ impl One<'_> {
     }
 }
 
-/// This very program.
+/// Returns the path of the running executable.
 fn own_program() -> Option<Utf8PathBuf> {
     Utf8PathBuf::from_path_buf(std::env::current_exe().ok()?).ok()
+}
+
+fn is_same_file(a: &Utf8Path, b: &Utf8Path) -> bool {
+    a.canonicalize_utf8().ok() == b.canonicalize_utf8().ok()
 }
 
 fn memory(ctx: &Ctx<'_>) -> Utf8PathBuf {
@@ -266,23 +276,23 @@ fn no_such_file(client: &Client, scope: Scope) -> Failure {
         .hint(format!("`--scope {other}`"))
 }
 
-/// A client, whether it is here, and what its files say of us.
+/// A client, whether it is installed, and the state of its configuration files.
 struct Row {
     client: &'static Client,
     is_here: bool,
     files: Vec<(Scope, Utf8PathBuf, State)>,
 }
 
-/// What a file says of us.
+/// The state of our entry in a configuration file.
 enum State {
     SetUp,
-    /// Our name, but somebody else's entry.
+    /// There is an entry with our name that `rep setup` did not write.
     Foreign,
     Not,
     Broken(String),
 }
 
-/// All clients: which are here, and which know us.
+/// Lists all clients, and whether each is installed and set up.
 fn list(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, ui: &mut Ui<'_>) -> Outcome {
     let rows: Vec<Row> = all().iter().map(|client| row(ctx, args, around, client)).collect();
     if ui.json {
@@ -320,7 +330,16 @@ fn row(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, client: &'static C
 }
 
 fn as_json(row: &Row) -> SetupClientJson {
-    let file = |(scope, path, state): &(Scope, Utf8PathBuf, State)| SetupFileJson {
+    SetupClientJson {
+        client: row.client.id.clone(),
+        name: row.client.name.clone(),
+        found: row.is_here,
+        files: row.files.iter().map(file_as_json).collect(),
+    }
+}
+
+fn file_as_json((scope, path, state): &(Scope, Utf8PathBuf, State)) -> SetupFileJson {
+    SetupFileJson {
         scope: *scope,
         file: path.to_string(),
         set_up: matches!(state, State::SetUp),
@@ -329,12 +348,6 @@ fn as_json(row: &Row) -> SetupClientJson {
             State::Broken(why) => Some(why.clone()),
             State::SetUp | State::Foreign | State::Not => None,
         },
-    };
-    SetupClientJson {
-        client: row.client.id.clone(),
-        name: row.client.name.clone(),
-        found: row.is_here,
-        files: row.files.iter().map(file).collect(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `rep show`: everything known about a skill, with the place of each field.
+//! `rep show`: shows all details of a skill, with the position of each field.
 
 use repertoire_flow::file;
 use repertoire_journal::Target;
@@ -15,10 +15,10 @@ use crate::failure::{Exit, Outcome};
 use crate::running::runtime;
 use crate::ui::{self, Ui};
 
-/// Which skill.
+/// Arguments of `rep show`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its name, also `plugin:skill`
+    /// Name of the skill, also as `plugin:skill`
     name: String,
 }
 
@@ -41,8 +41,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The run that somebody may have meant. Only a journal that is at hand is asked: a skill that is not there is no reason
-/// to wait for a database.
+/// Finds a run of that name, which the user may have meant. Only a local journal is searched: a
+/// missing skill is no reason to wait for a database.
 fn run_called(ctx: &Ctx<'_>, name: &str) -> Option<String> {
     let Target::File(path) = ctx.journal_target(None) else { return None };
     if !path.is_file() {
@@ -147,19 +147,22 @@ fn print_resources(entry: &Entry, limits: &ResourceLimits, ui: &mut Ui<'_>) -> s
     if !found.files.is_empty() {
         writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Files"))?;
     }
-    let shown = |path: &camino::Utf8Path| terminal::printable(path.as_str());
-    let widths = found.files.iter().map(|file| ui::width(&shown(&file.path)));
+    let widths = found.files.iter().map(|file| ui::width(&escape_path(&file.path)));
     let columns = widths.max().unwrap_or(0).min(48);
     for file in &found.files {
         let note =
             ui.paint(ui::FAINT, format!("{} bytes, {}", file.bytes, serde_word(&file.group)));
-        writeln!(ui.out, "  {}  {note}", ui::pad(&shown(&file.path), columns))?;
+        writeln!(ui.out, "  {}  {note}", ui::pad(&escape_path(&file.path), columns))?;
     }
     for finding in &found.diagnostics {
         let text = terminal::render(finding, None, ui.diagnostics_colour());
         write!(ui.out, "{text}")?;
     }
     Ok(())
+}
+
+fn escape_path(path: &camino::Utf8Path) -> String {
+    terminal::printable(path.as_str())
 }
 
 fn print_twins(catalog: &Catalog, entry: &Entry, ui: &mut Ui<'_>) -> std::io::Result<()> {

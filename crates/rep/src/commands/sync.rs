@@ -1,4 +1,4 @@
-//! `rep sync`: the list of skills inside AGENTS.md, for agents that read nothing else.
+//! `rep sync`: writes the list of skills into AGENTS.md, for agents that read only that file.
 
 use camino::Utf8PathBuf;
 use repertoire_skill::catalog::{Catalog, Entry as CatalogEntry};
@@ -17,19 +17,19 @@ use crate::ui::{self, Ui};
 
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Where to write.
+/// Arguments of `rep sync`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file to write
     #[arg(short, long, default_value = "AGENTS.md", value_name = "FILE")]
     output: Utf8PathBuf,
-    /// Accepted for OpenSkills' sake: nothing is ever asked
+    /// Accepted for compatibility with OpenSkills; there are no questions to confirm
     #[arg(short, long)]
     yes: bool,
     /// Write nothing; exit with 1 if the file is not up to date
     #[arg(long)]
     check: bool,
-    /// With `--profile openskills`: write exactly what OpenSkills writes
+    /// With `--profile openskills`: write exactly the same as OpenSkills
     #[arg(long)]
     compat: bool,
 }
@@ -113,7 +113,7 @@ fn write_file(place: &Place, args: &Args, text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::cannot_run(format!("{} cannot be written: {error}", args.output)))
 }
 
-/// Skills that a model may choose by itself; agents and hidden ones are not for this list.
+/// Returns the skills that a model may choose by itself, without agents and hidden skills.
 fn entries(catalog: &Catalog) -> Vec<Entry<'_>> {
     catalog
         .entries()

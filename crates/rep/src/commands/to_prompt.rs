@@ -1,4 +1,4 @@
-//! `rep to-prompt`: the catalog for a system prompt, as skills-ref prints it.
+//! `rep to-prompt`: prints the catalog for a system prompt in the format of skills-ref.
 
 use camino::Utf8PathBuf;
 use repertoire_skill::catalog::{Catalog, Entry};
@@ -12,15 +12,16 @@ use crate::failure::{Exit, Outcome};
 use crate::schema::PromptJson;
 use crate::ui::Ui;
 
-/// What to print.
+/// Arguments of `rep to-prompt`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Skill folders; every skill that is discovered, if none are given
+    /// Skill folders (default: all discovered skills)
     paths: Vec<Utf8PathBuf>,
-    /// Fit the discovered skills into this many characters: shorten, then name, then count
+    /// Fit the discovered skills into this many characters: shorten descriptions, then keep only
+    /// names, then only count
     #[arg(long, value_name = "CHARS", conflicts_with = "paths")]
     budget: Option<usize>,
-    /// With `--budget`: give this skill its whole description first (may be repeated)
+    /// With `--budget`: give this skill its full description first (may be repeated)
     #[arg(long, value_name = "NAME", requires = "budget")]
     first: Vec<String>,
 }
@@ -55,7 +56,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     print(whole(text, offered.len()), ui)
 }
 
-/// A prompt in which every skill has its whole description.
+/// A prompt in which every skill has its full description.
 fn whole(text: String, full: usize) -> PromptJson {
     PromptJson { text: text + "\n", full, shortened: 0, names_only: 0, counted: 0 }
 }

@@ -1,4 +1,4 @@
-//! `rep tools`: what agents can do.
+//! `rep tools`: lists the tools available to agents.
 
 use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
 use repertoire_agent::effect::{EffectLimit, Refusal};
@@ -14,10 +14,10 @@ use crate::running::{RunFlags, definition, runtime};
 use crate::schema::{ToolJson, ToolsJson};
 use crate::ui::{self, Ui};
 
-/// Whose tools to show.
+/// Arguments of `rep tools`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Show which of them this agent has, and why not the others
+    /// Show which tools this agent has, and why it lacks the others
     #[arg(short, long, value_name = "AGENT")]
     agent: Option<String>,
 }
@@ -76,7 +76,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// What a tool does: the first sentence of what models are told.
+/// Returns the first sentence of a tool's description.
 fn about(specs: &[ToolSpec], name: &str) -> String {
     let spec = specs.iter().find(|spec| spec.name == name);
     let text = spec.map(|spec| spec.description.as_str()).unwrap_or_default();
@@ -84,7 +84,7 @@ fn about(specs: &[ToolSpec], name: &str) -> String {
     line.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned()
 }
 
-/// The tools as an agent that may use all of them sees them.
+/// Returns the tools as seen by an agent that may use all of them.
 async fn specs(system: &System) -> Result<Vec<ToolSpec>, Failure> {
     let selection = Settings { enabled: false, ..Settings::default() };
     let options = RunOptions {

@@ -1,5 +1,5 @@
-//! `rep trust`: a person's word about a skill, bound to every file of it, or about the settings of a project that start
-//! programs.
+//! `rep trust`: records the user's trust in a skill, pinned by the digest of all its files, or in
+//! the settings of a project that start programs.
 
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::codes;
@@ -19,19 +19,19 @@ use crate::ui::{self, Ui};
 
 mod project;
 
-/// Which skills.
+/// Arguments of `rep trust`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Names or folders of skills; without any, what is trusted and what is not
+    /// Names or folders of skills to trust (default: list what is trusted and what is not)
     names: Vec<String>,
-    /// Trust the settings of this project that start programs, as they are now: shows them and asks, or compares them with
-    /// `--consent DIGEST`
+    /// Trust the current settings of this project that start programs: show them and ask, or
+    /// compare them with `--consent DIGEST`
     #[arg(long, conflicts_with = "names")]
     project: bool,
-    /// Take the word back
+    /// Remove trust
     #[arg(long)]
     revoke: bool,
-    /// Trust a skill although its files have invisible characters that can carry text
+    /// Trust a skill even if its files contain invisible characters that can carry text
     #[arg(long, requires = "names", conflicts_with = "revoke")]
     allow_invisible: bool,
 }
@@ -48,7 +48,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if args.names.is_empty() {
         return list(ctx, &catalog, ui);
     }
-    // Nothing is said before it is written down.
+    // Print the messages only after the lock file has been written.
     let said = Lock::update(&ctx.config.lock_path(), |lock| {
         let limits = &request.limits.resources;
         let say = |name: &String| say(ctx, args, &catalog, name, lock, limits, &mut *ui);
@@ -66,7 +66,7 @@ impl From<LockError> for Failure {
     }
 }
 
-/// Gives or takes back the word about one skill, and says so.
+/// Grants or removes trust in one skill, and returns the message for the user.
 fn say(
     ctx: &Ctx<'_>,
     args: &Args,
@@ -83,10 +83,7 @@ fn say(
         return Ok(format!("`{id}` in {file} needs no word: it is your own or built in"));
     }
     if args.revoke {
-        let word = match lock.unpin(skill) {
-            true => "is no longer trusted",
-            false => "was not trusted",
-        };
+        let word = if lock.unpin(skill) { "is no longer trusted" } else { "was not trusted" };
         return Ok(format!("`{id}` in {file} {word}"));
     }
     show_invisible(args, entry, &file, limits, ui)?;
@@ -104,7 +101,8 @@ fn say(
     Ok(said)
 }
 
-/// Shows the invisible characters of every file before the skill is trusted, and refuses those that can carry text.
+/// Warns about invisible characters in every file of a skill before it is trusted. Fails for those
+/// that can carry text, unless `--allow-invisible` is given.
 fn show_invisible(
     args: &Args,
     entry: &Entry,
@@ -135,7 +133,7 @@ fn show_invisible(
         .hint(format!("Accept them as they are with `rep trust {id} --allow-invisible`.")))
 }
 
-/// The skill whose name it takes over, now that it is trusted.
+/// Returns the file of the skill that this one replaces, now that it is trusted.
 fn kept_out_by(catalog: &Catalog, entry: &Entry) -> Option<String> {
     let file = &entry.skill.origin.file;
     let kept_out = |found: &Diagnostic| {
@@ -146,13 +144,13 @@ fn kept_out_by(catalog: &Catalog, entry: &Entry) -> Option<String> {
     waits.then(|| catalog.places().shorten(&lost.by))
 }
 
-/// Whether a person has to say something about it at all.
+/// Returns true for skills that are not trusted by default.
 fn needs_word(entry: &Entry) -> bool {
     matches!(entry.skill.origin.scope, Scope::Project | Scope::Plugin)
 }
 
-/// The skill that a person means: by its path; or the one in use by that name; or, where that one needs
-/// no word, the one that was kept out because nobody has given it yet.
+/// Finds the skill to trust: by its path, or the one in use by that name. If that one needs no
+/// change, finds the one that it keeps shadowed for lack of trust.
 fn meant<'a>(
     ctx: &Ctx<'_>,
     catalog: &'a Catalog,
@@ -219,7 +217,7 @@ fn list(ctx: &Ctx<'_>, catalog: &Catalog, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Whether something is trusted, in a word of one width.
+/// The trust as a word of fixed width.
 fn word(trust: Trust, ui: &Ui<'_>) -> String {
     match trust {
         Trust::Trusted => ui.paint(ui::GOOD, "trusted  "),

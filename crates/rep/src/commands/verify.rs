@@ -1,4 +1,4 @@
-//! `rep verify`: the declared checks are run, and the verdict comes from their exit codes.
+//! `rep verify`: runs the declared checks. The verdict is based on their exit codes.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_sandbox::workplace::Workplace;
@@ -33,20 +33,20 @@ Examples:
 Exit codes: 0 passed, 1 failed, 2 wrong use, 3 nobody can say: nothing is declared, a check could not be run, or a pass
 is suspicious.";
 
-/// What to run, and what to print.
+/// Arguments of `rep verify`
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// A command that has to succeed, besides those that are declared (may be repeated)
+    /// A command that must succeed, in addition to the declared checks (may be repeated)
     #[arg(long = "check", value_name = "COMMAND", help_heading = WHAT)]
     checks: Vec<String>,
-    /// Begin nothing more once a check that has to pass is red
+    /// Start no further checks once a required one has failed
     #[arg(long, help_heading = WHAT)]
     fail_fast: bool,
-    /// How many run at once
+    /// Run at most this many checks at once
     #[arg(long, value_name = "NUMBER", default_value_t = CheckOptions::default().parallel, help_heading = WHAT)]
     parallel: usize,
-    /// Run nothing: analyse the output in a file, or `-` for the standard input
+    /// Run nothing: analyse the output in this file, or `-` for standard input
     #[arg(
         long,
         value_name = "FILE",
@@ -54,16 +54,18 @@ pub(crate) struct Args {
         help_heading = WHAT
     )]
     read: Option<Utf8PathBuf>,
-    /// How the command of `--read` ended; without it only what its output says is told
+    /// Exit code of the command of `--read`; without it, only the errors found in the output are
+    /// reported
     #[arg(long, value_name = "CODE", requires = "read", allow_hyphen_values = true, help_heading = WHAT)]
     exit_code: Option<i32>,
-    /// Compare with an earlier verification, as `--output FILE.json` has written it
+    /// Compare with an earlier verification, written by `--output FILE.json`
     #[arg(long, value_name = "FILE", help_heading = OUT)]
     compare: Option<Utf8PathBuf>,
-    /// How the report looks
+    /// Format of the report
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = OUT)]
     format: Option<Format>,
-    /// Write it to a file as well, in the format that its ending asks for: .txt, .json, .html (may be repeated)
+    /// Also write the report to this file, in the format of its extension: .txt, .json, .html (may
+    /// be repeated)
     #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = OUT)]
     files: Vec<Utf8PathBuf>,
 }
@@ -113,28 +115,31 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     })
 }
 
-/// Hints for checks that failed without network, with errors that look like a missing network.
+/// Returns hints for checks that failed without network access with errors that suggest they need
+/// it.
 fn network_hints(checks: &[Check], verification: &Verification) -> Vec<String> {
-    let needs_network = |report: &&CheckReport| {
-        let mut groups = report.analysis.groups.iter();
-        report.result == CheckOutcome::Failed
-            && groups
-                .any(|group| matches!(group.category, Category::Network | Category::Dependency))
-    };
     let is_offline = |report: &&CheckReport| {
         checks.iter().any(|check| check.name == report.name && !check.network)
     };
-    let hint = |report: &CheckReport| {
-        let name = printable(&report.name);
-        format!(
-            "hint: The sandbox has no network. If `{name}` needs it, set `network = true` for this check in \
-             `plan.checks` of repertoire.toml."
-        )
-    };
-    verification.checks.iter().filter(needs_network).filter(is_offline).map(hint).collect()
+    let reports = verification.checks.iter().filter(|report| seems_to_need_network(report));
+    reports.filter(is_offline).map(network_hint).collect()
 }
 
-/// The checks of the configuration and of the command line.
+fn seems_to_need_network(report: &CheckReport) -> bool {
+    let mut groups = report.analysis.groups.iter();
+    report.result == CheckOutcome::Failed
+        && groups.any(|group| matches!(group.category, Category::Network | Category::Dependency))
+}
+
+fn network_hint(report: &CheckReport) -> String {
+    let name = printable(&report.name);
+    format!(
+        "hint: The sandbox has no network. If `{name}` needs it, set `network = true` for this check in \
+         `plan.checks` of repertoire.toml."
+    )
+}
+
+/// Returns the checks of the configuration and of the command line.
 fn declared(ctx: &Ctx<'_>, args: &Args) -> Result<Vec<Check>, Failure> {
     let mut checks = ctx.checks("plan.checks")?;
     checks.extend(ctx.checks("plan.final_checks")?);
@@ -143,7 +148,7 @@ fn declared(ctx: &Ctx<'_>, args: &Args) -> Result<Vec<Check>, Failure> {
     Ok(checks)
 }
 
-/// Runs the checks, and tells how they go; Ctrl-C ends them.
+/// Runs the checks and prints their progress. Ctrl-C cancels them.
 async fn attend(
     ctx: &Ctx<'_>,
     checks: &[Check],
@@ -156,7 +161,7 @@ async fn attend(
     workplace.environment = ctx.env.tool_environment(false);
     workplace.limits.usage = ctx.usage_limits();
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-    // Nobody listens any more once everything is over.
+    // The receiver is gone once all is over.
     let on_event = |event: CheckEvent| drop(tell.send(line(&event)));
     let work = verify::verify(checks, &workplace, options, cancel, &on_event);
     tokio::pin!(work);
@@ -217,26 +222,28 @@ fn json(value: &impl serde::Serialize) -> String {
     format!("{text}\n")
 }
 
-/// The files that were asked for, with their formats. One that cannot be written is refused before any check runs.
+/// Returns the files to write with their formats. Files that cannot be written are refused before
+/// any check runs.
 fn files(ctx: &Ctx<'_>, args: &Args) -> Result<Vec<(Format, Utf8PathBuf)>, Failure> {
-    let one = |path: &Utf8PathBuf| {
-        let format = match path.extension() {
-            Some("txt") => Format::Text,
-            Some("json") => Format::Json,
-            Some("html" | "htm") => Format::Html,
-            _ => {
-                return Err(Failure::usage(format!("`{path}` does not say which format it is"))
-                    .hint("Name it .txt, .json or .html."));
-            }
-        };
-        let path = ctx.typed_path(path);
-        check_output(ctx, &path)?;
-        Ok((format, path))
-    };
-    args.files.iter().map(one).collect()
+    args.files.iter().map(|path| parse_output_file(ctx, path)).collect()
 }
 
-/// An earlier verification.
+fn parse_output_file(ctx: &Ctx<'_>, path: &Utf8Path) -> Result<(Format, Utf8PathBuf), Failure> {
+    let format = match path.extension() {
+        Some("txt") => Format::Text,
+        Some("json") => Format::Json,
+        Some("html" | "htm") => Format::Html,
+        _ => {
+            return Err(Failure::usage(format!("`{path}` does not say which format it is"))
+                .hint("Name it .txt, .json or .html."));
+        }
+    };
+    let path = ctx.typed_path(path);
+    check_output(ctx, &path)?;
+    Ok((format, path))
+}
+
+/// Reads an earlier verification from a JSON file.
 fn earlier(path: &Utf8Path) -> Result<Verification, Failure> {
     let text = fs::read_text(path, VERIFICATION_BYTES_MAX)
         .map_err(|error| Failure::usage(format!("`--compare {path}` cannot be read: {error}")))?;

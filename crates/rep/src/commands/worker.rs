@@ -1,4 +1,4 @@
-//! `rep daemon` and `rep worker`: take runs from the queue and work on them until told to stop.
+//! `rep daemon` and `rep worker`: take runs from the queue and work on them until stopped.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -18,44 +18,44 @@ use crate::running::runtime;
 use crate::runs_text::status_line;
 use crate::ui::{self, Ui};
 
-/// How long the last figures may take when a daemon ends.
+/// Maximum time to write the last metrics on shutdown.
 const LAST_FIGURES: Duration = Duration::from_secs(5);
-/// How often what was told is written.
+/// Polling interval for messages of the worker.
 const TELL_POLL: Duration = Duration::from_millis(100);
 
-/// How to work.
+/// Arguments of `rep daemon`
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct DaemonArgs {
-    /// Most runs at once; `queue.runs_max` otherwise
+    /// Work on at most this many runs at once (default: `queue.runs_max`)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
-    /// What this worker has, besides `host:NAME` (may be repeated, or a list)
+    /// Labels of this worker, besides `host:NAME` (may be repeated, or a comma-separated list)
     #[arg(long, value_name = "LABELS", value_delimiter = ',')]
     labels: Vec<String>,
-    /// A name to know it by; host and process otherwise
+    /// Name of the worker (default: host and process id)
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Keep figures for Prometheus in this file: for a collector of text files
+    /// Write metrics for Prometheus to this file, for a text-file collector
     #[arg(long, value_name = "FILE")]
     metrics_file: Option<Utf8PathBuf>,
 }
 
-/// Where to work, and how.
+/// Arguments of `rep worker`
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkerArgs {
-    /// The database that runs are recorded in, as postgres://…; `database_url` otherwise
+    /// The database of the runs, such as postgres://… (default: `database_url`)
     #[arg(long, value_name = "URL")]
     database: Option<String>,
     #[command(flatten)]
     daemon: DaemonArgs,
 }
 
-/// `rep daemon`: the worker of this machine.
+/// Runs `rep daemon`: the worker of this machine.
 pub(crate) fn run_daemon(ctx: &Ctx<'_>, args: &DaemonArgs, ui: &mut Ui<'_>) -> Outcome {
     work(ctx, args, None, ui)
 }
 
-/// `rep worker`: one of many, on a database that they share.
+/// Runs `rep worker`: one of several workers on a shared database.
 pub(crate) fn run_worker(ctx: &Ctx<'_>, args: &WorkerArgs, ui: &mut Ui<'_>) -> Outcome {
     if matches!(ctx.journal_target(args.database.as_deref()), Target::File(_)) {
         ui.note("no database is given, so this works on the journal of this machine, as `rep daemon` does")?;
@@ -73,7 +73,7 @@ fn work(ctx: &Ctx<'_>, args: &DaemonArgs, database: Option<&str>, ui: &mut Ui<'_
     })
 }
 
-/// Works on runs until told to stop.
+/// Works on queued runs until `shutdown`.
 pub(crate) async fn work_until(
     ctx: &Ctx<'_>,
     args: &DaemonArgs,
@@ -86,7 +86,7 @@ pub(crate) async fn work_until(
     ui.note(&format!("{} works on runs ({}); Ctrl-C stops it", worker.name, labels.join(", ")))?;
     let (sender, told) = mpsc::channel();
     let hearer: repertoire::worker::Hearer = Arc::new(move |what| {
-        // Nobody listens any more when the command ends.
+        // The receiver is gone once the command ends.
         let _ = sender.send(what);
     });
     let (complaints, figures) = keep_figures(ctx, args, journal, shutdown);
@@ -108,7 +108,7 @@ pub(crate) async fn work_until(
         }
     };
     if let Some(figures) = figures {
-        // What happened last is counted too; a collector that is gone must not keep the daemon.
+        // Count the last events too, but don't let a slow disk block the shutdown.
         let _ = tokio::time::timeout(LAST_FIGURES, figures).await;
     }
     worked.map_err(|error| Failure::cannot_run(error.to_string()))?;
@@ -132,7 +132,8 @@ fn worker(ctx: &Ctx<'_>, args: &DaemonArgs, journal: &Journal) -> Worker {
     }
 }
 
-/// Keeps the file of figures, if one is wanted; what is in the way of it comes out here.
+/// Starts the task that maintains the metrics file, if one is configured. Its errors arrive on the
+/// channel.
 fn keep_figures(
     ctx: &Ctx<'_>,
     args: &DaemonArgs,
@@ -141,7 +142,7 @@ fn keep_figures(
 ) -> (mpsc::Receiver<String>, Option<JoinHandle<()>>) {
     let (sender, complaints) = mpsc::channel();
     let complain = move |what| {
-        // Nobody listens any more when the command ends.
+        // The receiver is gone once the command ends.
         let _ = sender.send(what);
     };
     let task = args.metrics_file.as_ref().map(|path| {
@@ -151,7 +152,7 @@ fn keep_figures(
     (complaints, task)
 }
 
-/// A terminal's interrupt and a supervisor's request both mean: let go of everything, and end.
+/// Cancels `shutdown` on SIGINT (Ctrl-C) or SIGTERM (a supervisor).
 pub(crate) fn stop_when_asked(shutdown: CancellationToken) -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let cannot = |error| Failure::cannot_run(format!("signals cannot be heard: {error}"));

@@ -1,4 +1,4 @@
-//! `rep workflow`: workflows as data, and runs whose gates the engine enforces.
+//! `rep workflow`: shows, checks and runs workflows whose gates the engine enforces.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ mod start;
 mod status;
 mod step;
 
-/// What to do with workflows.
+/// Arguments of `rep workflow`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -51,29 +51,29 @@ enum Action {
     /// List workflows
     #[command(visible_alias = "ls")]
     List(list::Args),
-    /// Show the steps of a workflow, and where they lead
+    /// Show the steps of a workflow and their transitions
     Show(show::Args),
-    /// Check workflows: every way, every gate, every name
+    /// Check workflows: every path, every gate, every name
     Check(check::Args),
     /// Print the JSON Schema of workflow.yaml, for editors
     Schema,
-    /// Draw a workflow
+    /// Draw a workflow as a graph
     Graph(graph::Args),
     /// Start a run, and print its first step
     Start(start::Args),
-    /// Print the step that a run is at; with a report, go on to the next
+    /// Print the current step of a run; with a report, advance to the next
     Step(Box<step::Args>),
-    /// Record what a review has found
+    /// Record the findings of a review
     Record(record::Args),
-    /// Ask the user, for a sub-agent
+    /// Ask the user a question, on behalf of a sub-agent
     Ask(ask::Args),
-    /// Say what a gate decides, and why
+    /// Show the verdict of a gate, and why
     Gate(gate::Args),
-    /// Show where a run is, and the way so far
+    /// Show the current step of a run, and its history
     Status(status::Args),
     /// List runs, or remove some
     Runs(runs::Args),
-    /// Go on with a run that waits for a person, or was left
+    /// Resume a run that waits for a person or was left
     Resume(resume::Args),
 }
 
@@ -98,10 +98,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
 }
 
-/// How a step is printed.
+/// Output format of a step
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// For agents: tags, escaped
+    /// For agents: escaped tags
     Xml,
     /// For people and simple agents
     Text,
@@ -109,10 +109,10 @@ pub(crate) enum Format {
     Json,
 }
 
-/// The flag that says how a step is printed.
+/// The output format
 #[derive(Debug, clap::Args)]
 pub(crate) struct FormatFlag {
-    /// How to print the step [default: text on a terminal, xml elsewhere]
+    /// Output format of the step [default: text on a terminal, xml elsewhere]
     #[arg(long, value_enum)]
     format: Option<Format>,
 }
@@ -129,14 +129,14 @@ impl FormatFlag {
 }
 
 impl Ctx<'_> {
-    /// Where runs are kept.
+    /// Returns the store of workflow runs.
     fn runs(&self) -> Runs {
         Runs::new(self.env.data_dir().join("workflows"))
     }
 }
 
 impl Ctx<'_> {
-    /// Asks something about workflows, with an end by Ctrl-C.
+    /// Runs an action on workflows. Ctrl-C cancels it.
     fn at_desk<T>(
         &self,
         ask: impl AsyncFnOnce(&Desk, &CancellationToken) -> Result<T, Failure>,
@@ -152,7 +152,8 @@ impl Ctx<'_> {
         attended(async |cancel| ask(&desk, cancel).await)
     }
 
-    /// Where programs of workflows run: in the folder of the run, as an agent's commands do.
+    /// Returns a factory for the environment in which a workflow's programs run: the folder of the
+    /// run, with the same sandbox as an agent's commands.
     pub(crate) fn make_workplace(&self) -> Result<MakeWorkplace, Failure> {
         let spill = self.env.output_dir().join("workflows");
         let (sandbox, environment) = (self.sandbox()?, self.env.tool_environment(false));
@@ -166,7 +167,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The workflow of that name: a skill's, or `skill/name` for one that its sub-agents go through.
+/// Finds the workflow of a skill, or with `skill/name` one for its sub-agents.
 fn find<'a>(catalog: &'a Catalog, name: &str) -> Result<(&'a Entry, Loaded), Failure> {
     find::find(catalog, name).map_err(|error| no_workflow(catalog, error))
 }
@@ -188,7 +189,7 @@ fn no_workflow(catalog: &Catalog, error: FindError) -> Failure {
     }
 }
 
-/// Why the desk did not do something, for the run of that name.
+/// Converts an error to a failure with hints for the run of that name.
 fn desk_failed(ctx: &Ctx<'_>, run: &str, error: DeskError, ui: &mut Ui<'_>) -> Failure {
     let message = error.to_string();
     match error {
@@ -229,7 +230,7 @@ fn desk_failed(ctx: &Ctx<'_>, run: &str, error: DeskError, ui: &mut Ui<'_>) -> F
     }
 }
 
-/// Prints where a run stands.
+/// Prints the current step of a run.
 fn print_standing(standing: &Standing, format: Format, ui: &mut Ui<'_>) -> Outcome {
     print_view(&standing.view().map_err(cannot_show)?, format, ui)?;
     Ok(match standing {
@@ -238,7 +239,7 @@ fn print_standing(standing: &Standing, format: Format, ui: &mut Ui<'_>) -> Outco
     })
 }
 
-/// The workflow in a form that can run, or everything that keeps it from running.
+/// Returns the workflow in runnable form, or prints the errors that prevent it.
 fn ready(loaded: Loaded, ui: &mut Ui<'_>) -> Result<repertoire_flow::Checked, Failure> {
     match loaded.checked {
         Some(checked) => Ok(checked),
@@ -254,7 +255,6 @@ fn ready(loaded: Loaded, ui: &mut Ui<'_>) -> Result<repertoire_flow::Checked, Fa
     }
 }
 
-/// Prints the step that a run is at.
 fn print_step(run: &Run, format: Format, ui: &mut Ui<'_>) -> Result<(), Failure> {
     let view = view(&run.workflow, &run.state, &Addressing::Run).map_err(cannot_show)?;
     print_view(&view, format, ui)
@@ -263,7 +263,7 @@ fn print_step(run: &Run, format: Format, ui: &mut Ui<'_>) -> Result<(), Failure>
 fn print_view(view: &StepView, format: Format, ui: &mut Ui<'_>) -> Result<(), Failure> {
     match format {
         Format::Xml => ui.out.write_all(invisible::removed(&render::xml(view)).0.as_bytes())?,
-        // Text goes to terminals, where a stranger's escape sequences must not do anything.
+        // Text goes to terminals, so escape control sequences that may come from untrusted files.
         Format::Text => {
             writeln!(
                 ui.out,
@@ -281,12 +281,13 @@ fn cannot_show(error: ViewError) -> Failure {
         .hint("`rep workflow status RUN` shows what the run has. The workflow has to be mended, and a new run started.")
 }
 
-/// What went wrong with a run: what the engine refuses is an answer, the rest an obstacle.
+/// Converts an error of a run to a failure. A refusal by the engine is a negative answer; the rest
+/// means that the command could not run.
 fn run_failed(error: RunError) -> Failure {
     failed_for("RUN", error)
 }
 
-/// The same, with hints that name the run.
+/// Like [`run_failed`], with hints that name the run.
 fn failed_for(run: &str, error: RunError) -> Failure {
     let message = error.to_string();
     match error {
@@ -341,7 +342,7 @@ fn refused(run: &str, refusal: &Refusal) -> Failure {
     }
 }
 
-/// `name=value`, where the value may be `@file`, or `-` for what is read from input.
+/// Parses `name=value`, where the value may be `@file`, or `-` for standard input.
 fn pair(ctx: &Ctx<'_>, text: &str, flag: &str) -> Result<(String, String), Failure> {
     let (name, value) = text.split_once('=').ok_or_else(|| {
         Failure::usage(format!("`{flag} {}`: there is no `=`", printable(text)))
@@ -379,7 +380,7 @@ fn now_ms() -> u64 {
     SystemClock.now_ms()
 }
 
-/// Exit code of a command that has printed a step: waiting for a person is an answer that says no.
+/// Returns the exit code after printing a step. A run that waits for a person is a negative answer.
 fn exit_of(run: &Run) -> Exit {
     use repertoire_flow::state::Status;
     match run.state.status {

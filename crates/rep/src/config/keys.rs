@@ -1,6 +1,6 @@
-//! Every key of the configuration, as a table.
+//! All configuration keys, as a table.
 
-/// The shape of a value.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `true` or `false`.
@@ -9,7 +9,7 @@ pub enum Shape {
     Number,
     /// A number from 0 to 1.
     Share,
-    /// A path; relative ones start at the file's folder.
+    /// A path. Relative paths start from the file's folder.
     Path,
     /// A list of paths.
     Paths,
@@ -25,15 +25,15 @@ pub enum Shape {
     Size,
     /// The name of a model, `service/model`.
     Model,
-    /// One of these words.
+    /// One of the given words.
     Word(&'static [&'static str]),
-    /// Permission rules such as `bash(git status:*)`. What a project asks for is added to what you ask for.
+    /// Permission rules such as `bash(git status:*)`. A project's rules are added to the user's.
     Rules,
     /// A table with keys of its own.
     Table,
     /// A list of texts.
     Texts,
-    /// A text that is not shown.
+    /// A text that is not displayed.
     Secret,
 }
 
@@ -42,26 +42,25 @@ pub enum Shape {
 pub enum SetBy {
     /// The user and every project: a preference, or a rule that forbids more.
     Anyone,
-    /// The user, and a project once the user has agreed to the value: it starts programs, opens the network to them, or
-    /// lets them read more.
+    /// The user, and a project once the user has agreed to the value: it starts programs, gives
+    /// them network access, or lets them read more.
     UserOrConsentedProject,
-    /// The user and the base branch: only `rep github run` acts on it, which reads nothing from a pull request.
+    /// The user and the base branch. Only `rep github run` uses it, and that reads nothing from a
+    /// pull request.
     UserOrBaseBranch,
-    /// The user: it says where data goes, raises a limit, opens the walls, or decides what is trusted.
+    /// Only the user: it decides where data goes, raises a limit, weakens the sandbox, or grants
+    /// trust.
     User,
 }
 
-/// One key.
+/// A configuration key.
 pub struct Key {
-    /// Its name.
     pub name: &'static str,
-    /// Its shape.
     pub shape: Shape,
-    /// Its default, as TOML; empty for none.
+    /// The default, as TOML. Empty for none.
     pub default: &'static str,
-    /// What it does.
+    /// A description for people.
     pub about: &'static str,
-    /// The sources that may set it.
     pub set_by: SetBy,
 }
 
@@ -96,7 +95,6 @@ const fn github_key(
     Key { name, shape, default, about, set_by: SetBy::UserOrBaseBranch }
 }
 
-/// Every key.
 pub static KEYS: &[Key] = &[
     user_key(
         "profile",

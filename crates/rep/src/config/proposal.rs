@@ -1,7 +1,8 @@
-//! Settings of a project that act: they start programs, open the network to them, or let them read more. They are in force
-//! only once the user has agreed to them.
+//! The settings of a project that need consent: they start programs, give them network access, or
+//! let them read more. They are in force only once the user has agreed to them.
 //!
-//! The digest that is agreed to is computed from the very values that come into force, so nothing can change in between.
+//! The digest that the user agrees to is computed from the same values that come into force, so
+//! they cannot change in between.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +16,18 @@ use super::{Key, SetBy, Setting};
 
 /// Keys whose tables are checks.
 const CHECK_TABLES: &[&str] = &["plan.checks", "plan.final_checks"];
-/// Fields of a check that say when and how often it runs. They may change without another consent.
+/// Fields of a check that only decide when and how often it runs. They may change without a new
+/// consent.
 const HARMLESS_CHECK_FIELDS: &[&str] = &["timeout", "critical", "depends_on", "retries"];
 
-/// The acting settings of a project, as its files declare them.
+/// The settings of a project that need consent, as its files declare them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Proposal {
-    /// The folder of the nearest file that declares some of them. What is declared is the same wherever below it one stands,
-    /// as long as no other file is nearer.
+    /// The folder of the innermost file that declares some of them. The settings are the same in
+    /// all folders below it, down to the next file.
     pub(crate) folder: Utf8PathBuf,
     /// The files, outermost first.
     pub(crate) files: Vec<Utf8PathBuf>,
-    /// The settings.
     pub(crate) settings: ActingSettings,
 }
 
@@ -34,7 +35,8 @@ impl Proposal {
     pub(super) fn of(proposed: &[Setting]) -> Option<Self> {
         let files: BTreeSet<&Utf8Path> =
             proposed.iter().filter_map(|one| Some(one.file.as_ref()?.path.as_path())).collect();
-        // All files stand on one path from the root of the project, so the longest folder is the nearest.
+        // All files lie on one path from the project's root, so the longest folder is the
+        // innermost.
         let folder = files.iter().filter_map(|file| file.parent());
         let folder = folder.max_by_key(|folder| folder.as_str().len())?;
         let mut settings = ActingSettings::default();
@@ -51,12 +53,12 @@ impl Proposal {
         })
     }
 
-    /// Whether some of these keys are among the settings.
+    /// Returns true if the settings include one of these keys.
     pub(crate) fn concerns(&self, keys: &[&str]) -> bool {
         !self.settings.part(keys).is_empty()
     }
 
-    /// Whether every file lies in one of these folders, which must be canonical.
+    /// Returns true if every file lies in one of these folders, which must be canonical.
     pub(crate) fn lies_in(&self, folders: &[Utf8PathBuf]) -> bool {
         let lies = |file: &Utf8PathBuf| {
             let file = file.canonicalize_utf8();
@@ -66,7 +68,8 @@ impl Proposal {
     }
 }
 
-/// Whether a value of a project needs the user's consent: not if it is empty or `false`, which only switches something off.
+/// Returns true if a project's value needs the user's consent. Empty values and `false` don't,
+/// since they only switch something off.
 pub(super) fn is_acting(key: &Key, value: Option<&Value>) -> bool {
     let switches_off = match value {
         Some(Value::Boolean(on)) => !on,
@@ -78,7 +81,7 @@ pub(super) fn is_acting(key: &Key, value: Option<&Value>) -> bool {
     key.set_by == SetBy::UserOrConsentedProject && !switches_off
 }
 
-/// Adds a key with its value, a table field by field.
+/// Adds a key with its value; tables are added field by field.
 fn add(settings: &mut ActingSettings, key: &str, value: &Value) {
     match value {
         Value::Table(checks) if CHECK_TABLES.contains(&key) && !checks.is_empty() => {
@@ -105,22 +108,20 @@ fn add_check(settings: &mut ActingSettings, key: &str, check: &Value) {
     }
 }
 
-/// A value on one line, without a second way to write it.
+/// Formats a value canonically on one line.
 fn as_json(value: &Value) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| value.to_string())
 }
 
-/// A part of a key, in quotes unless it is plain, so that `a.b` is another key than `a` with `b` in it.
+/// Quotes a part of a key unless it is plain, so that the key `a.b` differs from `b` in the table
+/// `a`.
 fn quoted(part: &str) -> String {
     let is_plain = !part.is_empty()
         && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    match is_plain {
-        true => part.to_owned(),
-        false => as_json(&Value::from(part)),
-    }
+    if is_plain { part.to_owned() } else { as_json(&Value::from(part)) }
 }
 
-/// The line of a key, by the path that leads to it through the tables of a file.
+/// Returns the line of a key, given its path through the tables of a file.
 pub(super) fn line_within(text: &str, path: &[&str]) -> Option<usize> {
     let parsed = DeTable::parse(text).ok()?;
     let mut table = parsed.get_ref();

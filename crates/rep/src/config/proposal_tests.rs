@@ -128,7 +128,7 @@ fn lines_are_found_through_tables() {
     assert_eq!(line(&["plan", "checks", "c"]), None);
 }
 
-/// A new key that a project may set has to be put into one of these lists by a person who has thought about it.
+/// A new key that projects may set must be added to one of these lists deliberately.
 #[test]
 fn a_project_sets_preferences_and_nothing_that_acts_without_consent() {
     let by = |who: SetBy| -> Vec<&str> {

@@ -1,4 +1,5 @@
-//! The settings that the user is asked about, in full, with what has changed since they agreed.
+//! Shows the settings that need consent in full, with the changes since the user last agreed, and
+//! asks.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,6 @@ use crate::cli::Ctx;
 use crate::question::wrapped;
 use crate::ui::{self, Ui};
 
-/// The user's answer.
 pub(super) enum Answer {
     /// Agree, and remember it.
     Always,
@@ -19,7 +19,8 @@ pub(super) enum Answer {
     No,
 }
 
-/// Shows the settings: every one of them, nothing cut off, and nothing that a terminal would hide.
+/// Shows all settings in full. Nothing is truncated, and characters that a terminal would hide are
+/// escaped.
 pub(crate) fn show(ctx: &Ctx<'_>, standing: &Standing, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let files = standing.proposal.files.iter();
     let files: Vec<String> = files.map(|file| ctx.config.places().shorten(file)).collect();
@@ -49,7 +50,7 @@ pub(crate) fn show(ctx: &Ctx<'_>, standing: &Standing, ui: &mut Ui<'_>) -> std::
     writeln!(ui.err, "\n{}", ui.paint_err(ui::FAINT, note))
 }
 
-/// Asks, and waits for the answer.
+/// Asks for consent and waits for the answer.
 pub(super) fn ask(ui: &mut Ui<'_>) -> std::io::Result<Answer> {
     let question = ui.paint_err(ui::STRONG, "Agree to these settings?");
     let answer = read_answer(&format!("{question} [y]es, and remember it / [o]nce / [n]o "), ui)?;
@@ -79,7 +80,7 @@ fn unchanged(settings: &ActingSettings) -> BTreeMap<&str, SettingChange<'_>> {
     settings.iter().map(|(key, value)| (key, SettingChange::Same(value))).collect()
 }
 
-/// The values to show for a key, each with its mark.
+/// Returns the values to show for a key, each with a diff mark.
 fn marked(change: SettingChange<'_>) -> Vec<(&'static str, &str)> {
     match change {
         SettingChange::Same(value) => vec![("    ", value)],
@@ -104,7 +105,8 @@ fn write_setting(mark: &str, key: &str, value: &str, ui: &mut Ui<'_>) -> std::io
     Ok(())
 }
 
-/// A setting as lines. A value of several lines stands below its key, behind bars, so that it cannot look like a setting.
+/// Formats a setting as lines. A multi-line value goes below its key behind bars, so that it cannot
+/// be mistaken for another setting.
 fn lines(mark: &str, key: &str, value: &str, columns: usize) -> Vec<String> {
     let text: Option<String> = serde_json::from_str(value).ok();
     let is_plain = |text: &String| !text.is_empty() && text.trim() == text;
@@ -121,14 +123,15 @@ fn lines(mark: &str, key: &str, value: &str, columns: usize) -> Vec<String> {
     }
 }
 
-/// Explains what the settings can do, for users who see them for the first time.
+/// Explains the effects of the settings, for users who see them for the first time.
 fn explanation(ctx: &Ctx<'_>, settings: &ActingSettings) -> String {
     let has =
         |wanted: fn(&str, &str) -> bool| settings.iter().any(|(key, value)| wanted(key, value));
     let enforced = ctx.sandbox().is_ok_and(|sandbox| sandbox.is_enforced());
-    let mut sentences = vec![match enforced {
-        true => "Commands run in the sandbox.",
-        false => "There is no sandbox here: commands can do everything that you can.",
+    let mut sentences = vec![if enforced {
+        "Commands run in the sandbox."
+    } else {
+        "There is no sandbox here: commands can do everything that you can."
     }];
     if has(|key, value| key.ends_with(".network") && value == "true") {
         sentences.push(

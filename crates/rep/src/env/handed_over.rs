@@ -1,19 +1,20 @@
-//! Secrets out of the environment of a process that works on other people's text.
+//! Removes secrets from the environment of a process that handles outsiders' text.
 //!
-//! The system shows the environment that a program was started with to every program of the same user, for as long as it
-//! runs. `rep github run` therefore starts itself anew without its secrets there, and hands them over through a pipe.
+//! The initial environment of a process is readable for all programs of the same user while it
+//! runs. `rep github run` therefore re-executes itself without secrets in the environment, and
+//! passes them through a pipe.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 use repertoire_text::secrets::is_secret_variable;
 
-/// Names the pipe. A process that has it does not start itself once more.
+/// The variable that names the pipe. A process that has it does not re-execute itself again.
 const PIPE: &str = "REPERTOIRE_HANDED_OVER";
-/// The maximum size of all secrets: a pipe takes more than this before somebody reads it.
+/// Maximum size of all secrets. A pipe buffers more than this, so writing does not block.
 const BYTES_MAX: usize = 32 * 1024;
 
-/// Takes over secrets that the process before this one handed over.
+/// Reads the secrets from the pipe, if the process was re-executed.
 pub(super) fn take(vars: &mut BTreeMap<String, String>) {
     let Some(path) = vars.remove(PIPE) else { return };
     if !path.starts_with("/dev/fd/") {
@@ -27,8 +28,8 @@ pub(super) fn take(vars: &mut BTreeMap<String, String>) {
     vars.extend(secrets.unwrap_or_default());
 }
 
-/// Becomes the same program with the same arguments and no secrets in its environment. Returns if there are none, or if that
-/// is not possible here.
+/// Replaces the process by the same program with the same arguments, without secrets in its
+/// environment. Returns if there are no secrets, or if it is not possible.
 #[cfg(unix)]
 pub(crate) fn become_without_secrets_in_environment() {
     use std::os::fd::AsRawFd;
@@ -54,10 +55,10 @@ pub(crate) fn become_without_secrets_in_environment() {
         again.env_remove(name);
     }
     again.env(PIPE, format!("/dev/fd/{}", reader.as_raw_fd()));
-    // Only comes back if it failed. The walls still keep programs from reading our environment.
+    // Returns only on failure. The sandbox still keeps programs from reading our environment.
     let _ = again.exec();
 }
 
-/// Nothing is known of other systems.
+/// Does nothing: re-executing is implemented on Unix only.
 #[cfg(not(unix))]
 pub(crate) fn become_without_secrets_in_environment() {}

@@ -1,4 +1,4 @@
-//! The line that stands while a model is silent, and goes when something comes.
+//! The line that is shown while a model is silent, and removed when output arrives.
 
 use std::time::{Duration, Instant};
 
@@ -6,20 +6,20 @@ use repertoire_agent::EventKind;
 
 use crate::ui::{self, Ui};
 
-/// How long a model may be silent before we say that we wait.
+/// Time without output after which the waiting line is shown.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whom we wait for.
+/// The model or agent that the run waits for.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Somebody else's agent, which says when it calls tools and not when it asks its model.
+    /// An external agent. Such agents report tool calls, but not their calls of a model.
     agent: Option<String>,
     whom: Option<(String, Instant)>,
     is_shown: bool,
 }
 
 impl Waiting {
-    /// Takes note of an event.
+    /// Updates the state from an event.
     pub(super) fn note(&mut self, kind: &EventKind, now: Instant) {
         match kind {
             EventKind::RunStarted { backend, .. } if backend != "api" => {
@@ -36,7 +36,7 @@ impl Waiting {
         }
     }
 
-    /// Says how long we have been waiting, if it is long.
+    /// Shows the waiting line, if the silence has lasted long enough.
     pub(super) fn tell(&mut self, now: Instant, ui: &mut Ui<'_>) -> std::io::Result<()> {
         let Some((whom, since)) = &self.whom else { return Ok(()) };
         let silent = now.saturating_duration_since(*since);
@@ -50,12 +50,9 @@ impl Waiting {
         ui.err.flush()
     }
 
-    /// Takes the line away.
+    /// Removes the waiting line.
     pub(super) fn clear(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
-        match std::mem::take(&mut self.is_shown) {
-            true => write!(ui.err, "\r\u{1b}[K"),
-            false => Ok(()),
-        }
+        if std::mem::take(&mut self.is_shown) { write!(ui.err, "\r\u{1b}[K") } else { Ok(()) }
     }
 }
 

@@ -1,7 +1,8 @@
-//! `--incremental`: what has happened since the last review of the same scope.
+//! `--incremental`: continues from the last review of the same scope.
 //!
-//! A file counts as seen only if a review has looked at this very change of it, with everybody answering, and at least as
-//! closely. What it reported there is still open, and is carried on until the file changes.
+//! A file is skipped only if an earlier review has seen exactly this change of it, with all
+//! reviewers answering, and at least as thoroughly. Findings reported there are still open, and are
+//! carried on until the file changes.
 
 use repertoire_review::change::{Change, ChangedFile, Skipped};
 use repertoire_review::pipeline::Plan;
@@ -11,15 +12,16 @@ use repertoire_review::store::Reviews;
 
 use crate::ui;
 
-/// What a review goes on from.
+/// The earlier reviews that a review continues.
 pub(crate) struct Before {
-    /// The last one of the same scope in which everybody answered: what it reported is not reported again.
+    /// The last review of the same scope in which all reviewers answered. Its findings are not
+    /// reported again.
     last: Review,
-    /// The last of them that looked at least as closely: what it has seen is not looked at again.
+    /// The last of them that was at least as thorough. Files that it has seen are skipped.
     seen: Option<Review>,
 }
 
-/// What a plan goes on from; `None` if there was nothing before.
+/// Finds the reviews that a plan can continue. `None` if there are none.
 pub(super) fn find(reviews: &Reviews, plan: &Plan) -> Option<Before> {
     let whole = |review: &Review| {
         let scope = &plan.gathered.scope;
@@ -31,9 +33,10 @@ pub(super) fn find(reviews: &Reviews, plan: &Plan) -> Option<Before> {
     let all = reviews.names().into_iter().filter_map(|name| reviews.load(&name).ok());
     let mut all = all.filter(whole);
     let last = all.next()?;
-    let seen = match is_as_close(&last, plan) {
-        true => Some(last.clone()),
-        false => all.find(|review| is_as_close(review, plan)),
+    let seen = if is_as_close(&last, plan) {
+        Some(last.clone())
+    } else {
+        all.find(|review| is_as_close(review, plan))
     };
     Some(Before { last, seen })
 }
@@ -56,7 +59,7 @@ fn rank(depth: Depth) -> u8 {
     }
 }
 
-/// Leaves out files that the last review has seen as they are, and learns what it reported.
+/// Skips files that an earlier review has seen unchanged, and adds its findings to the baseline.
 pub(super) fn apply(plan: &mut Plan, before: &Before) {
     for reported in open(&before.last) {
         plan.baseline.learn(reported);
@@ -83,12 +86,12 @@ fn seen<'a>(last: &'a Review, file: &ChangedFile) -> Option<&'a FileRecord> {
     known.find(|known| known.path == file.path && known.digest == digest)
 }
 
-/// What was reported and not mended, as far as the last review knew.
+/// The findings that were open at the end of a review.
 fn open(last: &Review) -> impl Iterator<Item = &Reported> {
     last.findings.iter().chain(&last.still_open)
 }
 
-/// Carries on what the last review has seen and reported.
+/// Carries over the files and findings of the earlier review.
 pub(crate) fn carry(review: &mut Review, before: &Before) {
     let Before { last, seen } = before;
     let is_unchanged = |record: &&FileRecord| {
@@ -112,7 +115,7 @@ pub(crate) fn carry(review: &mut Review, before: &Before) {
             last.id
         ));
     }
-    // What a baseline knew is still known.
+    // Findings known from a baseline stay known.
     let accepted = |out: &&LeftOut| {
         let is_there = |file: &FileRecord| file.path == out.file.as_str();
         out.why == Why::Known && unchanged.iter().any(is_there)

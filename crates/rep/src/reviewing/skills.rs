@@ -1,4 +1,4 @@
-//! Which skills take part in a review, and how far they are believed.
+//! Selects the skills that take part in a review, and decides how far they are trusted.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_review::instructions::Resolved;
@@ -15,11 +15,11 @@ use super::ReviewFlags;
 use crate::cli::Ctx;
 use crate::failure::Failure;
 
-/// The word for the skills that take part if nobody names any.
+/// Stands for the default skills among the names of skills.
 const USUAL: &str = "usual";
 
 impl Ctx<'_> {
-    /// The skills that were asked for, or the usual ones; `usual` among names stands for those.
+    /// Returns the requested skills, or the default ones, and the names that were not found.
     pub(super) fn review_skills(
         &self,
         flags: &ReviewFlags,
@@ -52,67 +52,69 @@ impl Ctx<'_> {
                     Vec::new()
                 }
             };
-            let is_new = |one: &Resolved, found: &[Resolved]| {
-                !found.iter().any(|known| {
-                    known.skill.name == one.skill.name && known.skill.source == one.skill.source
-                })
-            };
             for one in more {
-                if is_new(&one, &found) {
+                if !contains_skill(&found, &one) {
                     found.push(one);
                 }
             }
         }
         found.retain(|one| {
-            match catalog
+            if catalog
                 .resolve(&one.skill.source)
                 .is_ok_and(|entry| is_touched(entry, workspace, gathered))
             {
-                true => {
-                    warnings.push(format!(
-                        "the change touches the skill `{}`, which takes no part in its review",
-                        one.skill.source
-                    ));
-                    false
-                }
-                false => true,
+                warnings.push(format!(
+                    "the change touches the skill `{}`, which takes no part in its review",
+                    one.skill.source
+                ));
+                false
+            } else {
+                true
             }
         });
-        match found.is_empty() && !missing.is_empty() {
-            true => {
-                Err(Failure::usage(format!("none of the skills is there: {}", asked.join(", ")))
-                    .hint("`rep list` lists them; without `--skills` the usual ones take part."))
-            }
-            false => Ok((found, missing)),
+        if found.is_empty() && !missing.is_empty() {
+            Err(Failure::usage(format!("none of the skills is there: {}", asked.join(", ")))
+                .hint("`rep list` lists them; without `--skills` the usual ones take part."))
+        } else {
+            Ok((found, missing))
         }
     }
 }
 
-/// The review skills of the built-in pack, or what a trusted skill of the same name puts in their place.
+fn contains_skill(found: &[Resolved], one: &Resolved) -> bool {
+    found
+        .iter()
+        .any(|known| known.skill.name == one.skill.name && known.skill.source == one.skill.source)
+}
+
+/// Returns the review skills of the built-in pack, or trusted skills that override them by name.
 fn usual_skills(
     flags: &ReviewFlags,
     catalog: &Catalog,
     warnings: &mut Vec<String>,
 ) -> Vec<Resolved> {
-    let builtin = |entry: &Entry| entry.skill.origin.scope == SkillScope::Builtin;
     let shadowed = catalog.shadowed().iter().map(|shadowed| &shadowed.entry);
     let all = catalog.entries().iter().chain(shadowed);
     let mut names: Vec<&str> = all
         .clone()
-        .filter(|entry| builtin(entry) && entry.skill.name.starts_with("reviewing-"))
+        .filter(|entry| is_builtin(entry) && entry.skill.name.starts_with("reviewing-"))
         .map(|entry| entry.skill.name.as_str())
         .collect();
     names.sort_unstable();
     names.dedup();
     let winner = |name: &&str| {
         let trusted = catalog.get(name).filter(|entry| entry.trust == Trust::Trusted);
-        trusted.or_else(|| all.clone().find(|entry| entry.skill.name == *name && builtin(entry)))
+        trusted.or_else(|| all.clone().find(|entry| entry.skill.name == *name && is_builtin(entry)))
     };
     let found = names
         .iter()
         .filter_map(winner)
         .map(|entry| resolved(entry, &entry.skill.name, false, warnings));
     found.filter(|one| flags.docs == (one.skill.kind == ReviewKind::Command)).collect()
+}
+
+fn is_builtin(entry: &Entry) -> bool {
+    entry.skill.origin.scope == SkillScope::Builtin
 }
 
 fn resolved(entry: &Entry, source: &str, asked: bool, warnings: &mut Vec<String>) -> Resolved {
@@ -128,7 +130,7 @@ fn resolved(entry: &Entry, source: &str, asked: bool, warnings: &mut Vec<String>
     Resolved { skill: extracted.skill, trusted, asked }
 }
 
-/// Whether the change under review is what says so.
+/// Returns true if the change under review touches the skill.
 fn is_touched(entry: &Entry, workspace: &Utf8Path, gathered: &Gathered) -> bool {
     let origin = &entry.skill.origin;
     let own = |path: &Utf8PathBuf| {
@@ -138,14 +140,14 @@ fn is_touched(entry: &Entry, workspace: &Utf8Path, gathered: &Gathered) -> bool 
     gathered.touched.iter().any(own)
 }
 
-/// Patterns that cannot be run, of skills that somebody asked for.
+/// Returns messages about patterns that cannot be run, if skills were requested explicitly.
 pub(super) fn unusable(skills: &[Resolved], patterns: &PatternSet) -> Vec<String> {
     let is_asked = skills.iter().any(|resolved| resolved.asked);
     let all = patterns.unusable().iter().filter(|_| is_asked);
     all.map(|(id, why)| format!("the pattern `{id}` cannot be run: {why}")).collect()
 }
 
-/// The category that a skill's patterns belong to.
+/// Returns the category of a skill's patterns.
 pub(super) fn category_of(lineup: &Lineup, skill: &ReviewSkill) -> String {
     let agent = skill.primary_agent.as_deref();
     let known = lineup.agents.iter().find(|known| Some(known.name.as_str()) == agent);

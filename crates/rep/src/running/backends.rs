@@ -1,4 +1,4 @@
-//! Who executes the turns: our own loop, or somebody else's agent.
+//! Selects the backend that executes the turns: the built-in loop or an external agent.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::cli::Ctx;
 use crate::failure::Failure;
 
 impl Ctx<'_> {
-    /// `claude`, or `command:PROGRAM ARGS`, `acp:PROGRAM ARGS`, `scripted:FILE`.
+    /// Parses `--backend`: `claude`, `command:PROGRAM ARGS`, `acp:PROGRAM ARGS`, `scripted:FILE`
+    /// and so on. `None` is the built-in loop.
     pub(super) fn backend(&self, flags: &RunFlags) -> Result<Option<Arc<dyn Backend>>, Failure> {
         let Some(text) = flags.backend.as_deref() else { return Ok(None) };
         let (word, rest) = text.split_once(':').unwrap_or((text, ""));
@@ -46,7 +47,7 @@ impl Ctx<'_> {
         Ok(Some(Arc::from(made)))
     }
 
-    /// What a backend is started with has to be there, before anything is begun.
+    /// Checks that the program or file of a backend exists, before anything is started.
     fn check_program(&self, kind: Kind, program: Option<&str>) -> Result<(), Failure> {
         let Some(program) = program else { return Ok(()) };
         let path = self.env.here.join(program);
@@ -62,14 +63,14 @@ impl Ctx<'_> {
         Err(Failure::cannot_run(message))
     }
 
-    /// Somebody else's agents that are installed.
+    /// Returns the external agent CLIs that are installed.
     pub(crate) fn agent_clis(&self) -> Vec<&'static str> {
         let path = self.env.var("PATH").unwrap_or_default();
         available(path).into_iter().map(|installed| installed.kind.name()).collect()
     }
 }
 
-/// Whether the turns are ours, and not somebody else's agent's.
+/// Returns true if the built-in loop executes the turns.
 pub(super) fn is_own_loop(flags: &RunFlags) -> bool {
     flags.backend.as_deref().is_none_or(|word| word == "api")
 }

@@ -1,4 +1,4 @@
-//! Which sandbox the configuration asks for, and the refusal of one that lacks a guarantee it demands.
+//! Selects the sandbox as configured, and refuses one that lacks a required guarantee.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::cli::Ctx;
 use crate::env::Env;
 use crate::failure::Failure;
 
-/// The key that narrows the guarantees which `sandbox = "require"` demands.
+/// The key that restricts the guarantees required by `sandbox = "require"`.
 const REQUIRES: &str = "sandbox_requires";
 
 impl Ctx<'_> {
-    /// The sandbox for the programs of agents.
+    /// Returns the sandbox for the programs of agents.
     pub(crate) fn sandbox(&self) -> Result<Probed, Failure> {
         let word = self.config.text("sandbox").unwrap_or("auto");
         let demanded = self.demanded_guarantees()?;
@@ -27,7 +27,8 @@ impl Ctx<'_> {
         Ok(sandbox)
     }
 
-    /// The sandbox that this machine has, whether the configuration accepts it or not: for reports.
+    /// Returns the sandbox of this machine, even if the configuration does not accept it. For
+    /// reports.
     pub(crate) fn sandbox_as_found(&self) -> Probed {
         match self.config.text("sandbox") {
             Some("off") => Sandbox::None.into(),
@@ -35,7 +36,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// The guarantees that `sandbox = "require"` demands: all, unless the configuration names fewer.
+    /// Returns the guarantees required by `sandbox = "require"`: all, unless the configuration
+    /// names fewer.
     fn demanded_guarantees(&self) -> Result<BTreeSet<Guarantee>, Failure> {
         if !self.config.is_set(REQUIRES) {
             return Ok(Guarantee::ALL.iter().copied().collect());
@@ -58,7 +60,7 @@ fn guarantee(name: &str, origin: &str) -> Result<Guarantee, Failure> {
     })
 }
 
-/// Refuses a sandbox that lacks a guarantee, with what to do about each.
+/// Fails if the sandbox lacks a guarantee, with a hint for each.
 fn refuse_lacking(sandbox: &Sandbox, demanded: &BTreeSet<Guarantee>) -> Result<(), Failure> {
     let held = sandbox.guarantees();
     let lacking: Vec<Guarantee> = demanded.difference(&held).copied().collect();
@@ -69,12 +71,9 @@ fn refuse_lacking(sandbox: &Sandbox, demanded: &BTreeSet<Guarantee>) -> Result<(
         return Err(Failure::cannot_run(sandbox.describe())
             .hint("`sandbox = \"require\"` in the configuration asks for one."));
     }
-    let names = |list: &[Guarantee]| {
-        list.iter().map(|guarantee| guarantee.name()).collect::<Vec<_>>().join(", ")
-    };
     let message = format!(
         "`sandbox = \"require\"` demands guarantees that the sandbox of this machine lacks: {}",
-        names(&lacking)
+        join_names(&lacking)
     );
     let narrower: Vec<String> =
         demanded.intersection(&held).map(|guarantee| format!("\"{guarantee}\"")).collect();
@@ -84,6 +83,10 @@ fn refuse_lacking(sandbox: &Sandbox, demanded: &BTreeSet<Guarantee>) -> Result<(
         "To do without them, write `{REQUIRES} = [{}]` into your configuration.",
         narrower.join(", ")
     )))
+}
+
+fn join_names(guarantees: &[Guarantee]) -> String {
+    guarantees.iter().map(|guarantee| guarantee.name()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

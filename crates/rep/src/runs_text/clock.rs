@@ -1,31 +1,31 @@
-//! When things happened, as people write it.
+//! Formats points in time and durations.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Turns milliseconds since 1970 into times of day where the user is.
+/// Formats timestamps, in milliseconds since 1970, in the user's time zone.
 pub(crate) struct Clock {
     zone: TimeZone,
     now_ms: u64,
 }
 
 impl Clock {
-    /// With the time zone of this machine; UTC if that cannot be told.
+    /// Uses the system's time zone, or UTC if it is unknown.
     pub(crate) fn local(now_ms: u64) -> Self {
         Clock { zone: TimeZone::try_system().unwrap_or(TimeZone::UTC), now_ms }
     }
 
-    /// `2026-11-16 09:41:00`.
+    /// Formats as `2026-11-16 09:41:00`.
     pub(crate) fn full(&self, at_ms: u64) -> String {
         self.format(at_ms, "%Y-%m-%d %H:%M:%S")
     }
 
-    /// `11-16 09:41:00`.
+    /// Formats as `11-16 09:41:00`.
     pub(crate) fn brief(&self, at_ms: u64) -> String {
         self.format(at_ms, "%m-%d %H:%M:%S")
     }
 
-    /// How long ago, for a column.
+    /// The age of a timestamp, for a table column.
     pub(crate) fn age(&self, at_ms: u64) -> String {
         age(self.now_ms.saturating_sub(at_ms))
     }
@@ -39,7 +39,7 @@ impl Clock {
     }
 }
 
-/// `now`, `5m`, `3h`, `12d`.
+/// Formats as `now`, `5m`, `3h`, `12d`.
 fn age(ms: u64) -> String {
     match ms / 1000 {
         0..=59 => "now".to_owned(),
@@ -49,7 +49,7 @@ fn age(ms: u64) -> String {
     }
 }
 
-/// `312ms`, `1.5s`, `12s`, `2m 05s`, `3h 07m`.
+/// Formats as `312ms`, `1.5s`, `12s`, `2m 05s`, `3h 07m`.
 pub(crate) fn short_time(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {

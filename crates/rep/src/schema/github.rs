@@ -1,4 +1,4 @@
-//! The shapes of `rep github … --json`.
+//! The types of `rep github … --json`.
 
 use repertoire_github::mode::{Detection, Execution, ModeOrigin, Tracking};
 use repertoire_github::actor::Admitted;
@@ -8,38 +8,38 @@ use repertoire_text::json::DiagnosticJson;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// `rep github detect --json`.
+/// The output of `rep github detect --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DetectJson {
-    /// The event with what happened, such as `issues.opened`.
+    /// The event with its action, such as `issues.opened`.
     pub event: String,
-    /// `owner/name`.
+    /// The repository, as `owner/name`.
     pub repository: String,
-    /// The issue or pull request that it is about.
+    /// The issue or pull request that the event is about.
     pub entity: Option<EntityJson>,
-    /// Who caused it.
+    /// The account that caused the event.
     pub actor: ActorJson,
-    /// Who had it run again, if that is somebody else.
+    /// The account that started the workflow again, if it is a different one.
     pub rerun_by: Option<ActorJson>,
-    /// The accounts whose permission would be asked for.
+    /// The accounts whose permission would be looked up.
     pub asks: Vec<String>,
-    /// What the actor would be admitted to, if `--permission` says what they may do.
+    /// The actor's admission; null if it depends on a permission that `--permission` does not give.
     pub admitted: Option<Admitted>,
-    /// Triggers that hold.
+    /// The triggers that match.
     pub triggers: Vec<Match>,
-    /// Which mode answers, and why.
+    /// The detected mode, and why.
     pub detection: Detection,
-    /// The mode that answers.
+    /// The mode that would respond.
     pub mode: Option<ModeJson>,
-    /// Whether the change comes from another repository; nothing if the event does not say it.
+    /// True if the change comes from another repository; null if the event does not say.
     pub fork: Option<bool>,
-    /// What would be taken out of texts.
+    /// Text that would be removed from the event's texts.
     pub removed: Vec<RemovedJson>,
-    /// What the agent would be told, with `--prompt`.
+    /// The prompt that the agent would get, with `--show-prompt`.
     pub prompt: Option<PromptJson>,
-    /// What somebody should know before trusting this.
+    /// Warnings about the modes and the rules of admission.
     pub warnings: Vec<String>,
-    /// What is wrong with the files of modes.
+    /// Findings about the files of modes.
     pub diagnostics: Vec<DiagnosticJson>,
 }
 
@@ -48,50 +48,50 @@ pub struct DetectJson {
 pub struct EntityJson {
     /// `issue` or `pull_request`.
     pub kind: &'static str,
-    /// Its number.
+    /// The number of the issue or pull request.
     pub number: u64,
 }
 
 /// An account.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ActorJson {
-    /// Its name.
+    /// The login name.
     pub login: String,
-    /// Whether it is a program.
+    /// True if the account is a bot.
     pub bot: bool,
 }
 
-/// The mode that answers.
+/// The mode that would respond.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ModeJson {
-    /// Its name.
+    /// The name of the mode.
     pub name: String,
-    /// Where it is from.
+    /// The origin of the mode.
     pub origin: ModeOrigin,
-    /// The tools of the run: for the permission that was given, or the most that there could be.
+    /// The tools of the run, for the given permission or for the highest possible one.
     pub tools: Vec<String>,
-    /// Where it tells how far it is.
+    /// The tracking comment and the status label of the mode.
     pub tracking: Tracking,
-    /// How its work is done.
+    /// The rules of the mode on branches and pull requests.
     pub execution: Execution,
 }
 
-/// Something that would be taken out of a text.
+/// Text that would be removed from a text of the event.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RemovedJson {
-    /// The placeholder that the text goes into.
+    /// The placeholder that the text is inserted for.
     pub from: String,
-    /// What it is.
+    /// The kind of hidden text.
     pub what: Hidden,
-    /// How often.
+    /// Number of occurrences.
     pub count: usize,
 }
 
-/// What the agent would be told.
+/// The prompt that the agent would get.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PromptJson {
-    /// About itself.
+    /// The system prompt.
     pub system: String,
-    /// What it is asked.
+    /// The user prompt.
     pub user: String,
 }

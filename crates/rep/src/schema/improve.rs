@@ -1,20 +1,20 @@
-//! The shapes of `rep memory … --json` and `rep dlq … --json`.
+//! The types of `rep memory … --json` and `rep dlq … --json`.
 
 pub use repertoire_checks::memory::{Exchanged, FixState, Imported};
 use repertoire_journal::{DeadLetter, Failure, KnownFix};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// `rep memory list --json`.
+/// The output of `rep memory list --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MemoryJson {
-    /// The repository.
+    /// The key of the repository.
     pub scope: String,
     /// Failures, the most frequent first.
     pub failures: Vec<FailureRow>,
-    /// Where the list goes on, for `--after`; null if it does not.
+    /// The position of the next page, for `--after`; null on the last page.
     pub next: Option<u64>,
-    /// Other repositories that something is known of.
+    /// Other repositories with recorded failures.
     pub others: Vec<String>,
 }
 
@@ -23,59 +23,59 @@ pub struct MemoryJson {
 pub struct FailureRow {
     /// The failure.
     pub failure: Failure,
-    /// How many fixes are known.
+    /// Number of known fixes.
     pub fixes: usize,
-    /// How far the best of them is trusted; null if there is none.
+    /// The state of the best fix; null if there is none.
     pub best: Option<FixState>,
-    /// The confidence in it.
+    /// The confidence in the best fix, from 0 to 1; null if there is none.
     pub confidence: Option<f64>,
 }
 
-/// `rep memory show --json`.
+/// The output of `rep memory show --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FailureJson {
     /// The failure.
     pub failure: Failure,
-    /// What was tried against it, the most trusted first.
+    /// The fixes that are known for it, the most trusted first.
     pub fixes: Vec<FixJson>,
 }
 
-/// A fix, and how far it is trusted now.
+/// A fix with its current state.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FixJson {
     /// The fix and its record.
     pub fix: KnownFix,
-    /// How far it is trusted.
+    /// The state, which decides if the fix is applied automatically.
     pub state: FixState,
-    /// Why.
+    /// The reason for the state.
     pub why: String,
 }
 
-/// `rep memory forget --json`.
+/// The output of `rep memory forget --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ForgottenJson {
-    /// The repository.
+    /// The key of the repository.
     pub scope: String,
-    /// How many failures were forgotten.
+    /// Number of failures that were forgotten.
     pub failures: u64,
 }
 
-/// `rep dlq list --json` and `rep dlq export`.
+/// The output of `rep dlq list --json` and `rep dlq export`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LettersJson {
     /// The dead letters, the most urgent first.
     pub letters: Vec<DeadLetter>,
-    /// Where the list goes on, for `--after`; null if it does not.
+    /// The position of the next page, for `--after`; null on the last page.
     pub next: Option<u64>,
 }
 
-/// `rep dlq retry --json`.
+/// The output of `rep dlq retry --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RetriedJson {
-    /// The dead letter as it is now.
+    /// The dead letter in its new state.
     pub letter: DeadLetter,
-    /// The file that its data was written to; null for a run.
+    /// The file that the event was written to; null for runs and tasks.
     pub file: Option<String>,
-    /// What to type next; null if nothing has to be.
+    /// The command to run next; null if none is needed.
     pub command: Option<String>,
 }

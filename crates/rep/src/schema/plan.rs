@@ -1,4 +1,4 @@
-//! The shapes of `rep plan … --json`.
+//! The types of `rep plan … --json`.
 
 pub use repertoire_plan::document::json::{PlanStatusJson, SectionJson, TaskJson};
 use repertoire_plan::document::{Progress, TaskId};
@@ -8,60 +8,60 @@ use repertoire_text::json::DiagnosticJson;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// `rep plan next --json`.
+/// The output of `rep plan next --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PlanNextJson {
     /// The plan's file.
     pub plan: String,
-    /// `task`, `nothing`, `stuck`, or `unknown` if the tasks of the plan cannot be told.
+    /// `task`, `nothing`, `stuck`, or `unknown` if the tasks of the plan cannot be determined.
     pub choice: &'static str,
     /// The task that comes next.
     pub task: Option<TaskJson>,
-    /// Why it is this one; or why there is none.
+    /// The reason for the choice.
     pub why: String,
-    /// The open tasks that wait, if all do.
+    /// The open tasks and their blockers, if all open tasks are blocked.
     pub waiting: Vec<WaitingJson>,
-    /// How many tasks have each mark.
+    /// Number of tasks with each mark.
     pub progress: Progress,
 }
 
-/// A task that waits.
+/// A task that is blocked.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WaitingJson {
-    /// Its name.
+    /// The id of the task.
     pub id: TaskId,
-    /// What is to be done.
+    /// The text of the task.
     pub text: String,
-    /// What it waits for.
+    /// The reason why it is blocked.
     pub why: String,
 }
 
-/// `rep plan check --json`.
+/// The output of `rep plan check --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PlanCheckJson {
     /// The plan's file.
     pub plan: String,
-    /// Why its tasks cannot be told, if they cannot.
+    /// The reason why the tasks cannot be determined, if they cannot.
     pub fallback: Option<String>,
-    /// How many tasks it has.
+    /// Number of tasks.
     pub tasks: usize,
-    /// What was found.
+    /// The findings about the plan.
     pub diagnostics: Vec<DiagnosticJson>,
-    /// Errors.
+    /// Number of errors.
     pub errors: usize,
-    /// Warnings.
+    /// Number of warnings.
     pub warnings: usize,
 }
 
-/// `rep plan prompt --json`.
+/// The output of `rep plan prompt --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PlanPromptJson {
-    /// The task; nothing if the agent would choose.
+    /// The task; null if the agent would choose it.
     pub task: Option<TaskRef>,
-    /// Skills that are loaded into it.
+    /// The skills that are loaded into the prompt.
     pub skills: Vec<String>,
-    /// What a run would record.
+    /// The events that a run would record.
     pub events: Vec<Payload>,
-    /// The prompt, to the byte.
+    /// The exact prompt.
     pub prompt: String,
 }

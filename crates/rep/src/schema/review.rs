@@ -1,5 +1,5 @@
-//! The shapes of `rep review … --json`. A review itself is the record that every report is made of,
-//! `repertoire_review::record::Review`.
+//! The types of `rep review … --json`. A review itself is a
+//! `repertoire_review::record::Review`, the record that every report is made from.
 
 use repertoire_review::finding::Phase;
 use repertoire_review::lineup::ModelTier;
@@ -9,35 +9,35 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// `rep review skills --json`.
+/// The output of `rep review skills --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReviewSkillsJson {
-    /// What a review takes from each skill, in the order in which they were asked for.
+    /// The review data of each skill, in the requested order.
     pub resolved_skills: Vec<ReviewSkill>,
 }
 
-/// `rep review --dry-run --json`.
+/// The output of `rep review --dry-run --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReviewPreviewJson {
-    /// How many calls each phase will have, as far as that is known before.
+    /// Number of calls in each phase, as far as it is known in advance.
     pub planned: Vec<PlannedPhase>,
-    /// What agents would be asked before anybody has answered, phase by phase.
+    /// The first questions of each phase, before any answers.
     pub questions: Vec<QuestionJson>,
 }
 
-/// What one agent would be asked.
+/// A question to one agent.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QuestionJson {
     /// The phase.
     pub phase: Phase,
     /// The agent.
     pub agent: String,
-    /// Which kind of model answers.
+    /// The tier of the model that answers.
     pub tier: ModelTier,
-    /// What it is told as the operator.
+    /// The system prompt.
     pub system: String,
-    /// What it is told as the task, to the byte.
+    /// The exact task prompt.
     pub prompt: String,
-    /// The JSON Schema that its answer is held to.
+    /// The JSON Schema that the answer must match.
     pub schema: Value,
 }

@@ -1,70 +1,70 @@
-//! The shapes of `rep runs … --json`, `rep replay --json` and the lines of `rep events --json`, which are the journal's
-//! own events.
+//! The types of `rep runs … --json` and `rep replay --json`. The lines of `rep events --json` are
+//! the journal's own events.
 
 pub use repertoire::runs::{ChangedFile, DeliveredJson, RunCommand, RunDiffJson, RunFile, RunJson, RunRow, RunTask, SignalJson, TasksDone};
 use repertoire_journal::{Difference, Replayed, RunId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// `rep runs --json`.
+/// The output of `rep runs --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunsJson {
     /// The runs, the newest first.
     pub runs: Vec<RunRow>,
-    /// Where the list goes on, for `--before`; null if it does not.
+    /// The cursor of the next page, for `--before`; null on the last page.
     pub next: Option<u64>,
 }
 
-/// `rep runs prune --json`.
+/// The output of `rep runs prune --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PruneJson {
-    /// Whether nothing was removed because it was only asked what would be.
+    /// True if nothing was removed because of `--dry-run`.
     pub dry_run: bool,
-    /// Worktrees that are gone, or would be.
+    /// Worktrees that were removed, or would be.
     pub removed: Vec<RemovedJson>,
-    /// Worktrees that stay.
+    /// Worktrees that were kept.
     pub kept: Vec<KeptJson>,
-    /// Workspaces that could not be looked at.
+    /// Workspaces that could not be examined.
     pub failed: Vec<WorkspaceProblem>,
 }
 
-/// A worktree that is gone.
+/// A worktree that was removed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RemovedJson {
-    /// The run.
+    /// The id of the run.
     pub run: String,
-    /// Where it was.
+    /// The path of the worktree.
     pub path: String,
-    /// Its branch, which is gone as well.
+    /// The branch, which was removed as well.
     pub branch: String,
-    /// Where the branch was: `git branch NAME COMMIT` brings it back.
+    /// The last commit of the branch: `git branch NAME COMMIT` restores it.
     pub tip: Option<String>,
 }
 
-/// A worktree that stays.
+/// A worktree that was kept.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct KeptJson {
-    /// The run.
+    /// The id of the run.
     pub run: String,
-    /// Where it is.
+    /// The path of the worktree.
     pub path: String,
-    /// Why it stays.
+    /// The reason why it was kept.
     pub why: String,
 }
 
-/// A workspace that could not be looked at.
+/// A workspace that could not be examined.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WorkspaceProblem {
-    /// The workspace.
+    /// The path of the workspace.
     pub workspace: String,
-    /// Why.
+    /// The error.
     pub why: String,
 }
 
-/// `rep replay --json`.
+/// The output of `rep replay --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReplayJson {
-    /// Whether all of them are equal.
+    /// True if all runs are equal to their stored state.
     pub equal: bool,
     /// The runs that were replayed.
     pub runs: Vec<ReplayedJson>,
@@ -75,40 +75,39 @@ pub struct ReplayJson {
 pub struct ReplayedJson {
     /// The run.
     pub run: RunId,
-    /// Whether what is stored is what the events say.
+    /// True if the stored state equals the state rebuilt from the events.
     pub equal: bool,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Steps.
+    /// Number of steps.
     pub steps: u64,
-    /// Where it is not.
+    /// The differences, if there are any.
     pub differences: Vec<DifferenceJson>,
 }
 
-/// Something that is stored otherwise than the events say.
+/// A difference between the stored state and the state rebuilt from the events.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DifferenceJson {
-    /// What.
+    /// The part that differs.
     pub what: String,
-    /// What is stored.
+    /// The stored value.
     pub stored: String,
-    /// What the events say.
+    /// The value rebuilt from the events.
     pub replayed: String,
 }
 
 impl ReplayedJson {
     pub(crate) fn new(run: RunId, replayed: Replayed) -> Self {
-        let one = |found: Difference| DifferenceJson {
-            what: found.what,
-            stored: found.stored,
-            replayed: found.replayed,
-        };
         ReplayedJson {
             run,
             equal: replayed.differences.is_empty(),
             events: replayed.events,
             steps: replayed.steps,
-            differences: replayed.differences.into_iter().map(one).collect(),
+            differences: replayed.differences.into_iter().map(difference_json).collect(),
         }
     }
+}
+
+fn difference_json(found: Difference) -> DifferenceJson {
+    DifferenceJson { what: found.what, stored: found.stored, replayed: found.replayed }
 }

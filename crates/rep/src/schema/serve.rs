@@ -1,123 +1,123 @@
-//! The shapes of `rep serve --json` and `rep setup … --json`.
+//! The types of `rep serve --json` and `rep setup … --json`.
 
 use repertoire_serve::clients::Scope;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// `rep serve --json` and `rep serve link --json`, on one line.
+/// The output of `rep serve --json` and `rep serve link --json`, on one line.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ServeJson {
     /// The address to connect to, with its port.
     pub address: String,
-    /// Opens the page once, within ten minutes.
+    /// A link that opens the page once, within ten minutes.
     pub link: String,
-    /// Where the token is that programs send.
+    /// The file with the token for API clients.
     pub token_file: String,
 }
 
-/// `rep setup --json`.
+/// The output of `rep setup --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupListJson {
-    /// Every client that is known.
+    /// All supported clients.
     pub clients: Vec<SetupClientJson>,
 }
 
-/// A client, and what its files say of us.
+/// A client, and the state of its configuration files.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupClientJson {
-    /// What is typed.
+    /// The name of the client on the command line.
     pub client: String,
-    /// What people call it.
+    /// The name of the client for people.
     pub name: String,
-    /// Whether there are signs of it on this machine.
+    /// True if the client seems to be installed on this machine.
     pub found: bool,
-    /// The files that it reads.
+    /// The configuration files of the client.
     pub files: Vec<SetupFileJson>,
 }
 
 /// A configuration file of a client.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupFileJson {
-    /// Whose it is.
+    /// The scope of the file: project or user.
     pub scope: Scope,
-    /// Where it is, or would be.
+    /// The path of the file, which may not exist.
     pub file: String,
-    /// Whether our entry is in it.
+    /// True if the file has our entry.
     pub set_up: bool,
-    /// Whether an entry of somebody else's has our name.
+    /// True if the file has an entry with our name that `rep setup` did not write.
     pub foreign: bool,
-    /// Why it cannot be read; null if it can.
+    /// The reason why the file cannot be read; null if it can.
     pub problem: Option<String>,
 }
 
-/// `rep setup CLIENT --json`, also with `--remove` or `--replace`.
+/// The output of `rep setup CLIENT --json`, also with `--remove` or `--replace`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupDoneJson {
     /// The client.
     pub client: String,
-    /// Whose configuration.
+    /// The scope of the configuration: project or user.
     pub scope: Scope,
-    /// The file.
+    /// The path of the file.
     pub file: String,
-    /// What became of it.
+    /// The outcome for the file.
     pub done: SetupDone,
 }
 
-/// What became of a file.
+/// The outcome of `rep setup` for a file.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SetupDone {
-    /// There was none, and now there is.
+    /// The file was created.
     Made,
-    /// It has the entry now, or has it no more.
+    /// The entry was added, changed or removed.
     Changed,
-    /// It was as it should be.
+    /// The file needed no change.
     Unchanged,
-    /// It was made for the entry, and is gone with it.
+    /// The file had been created for the entry, and was removed with it.
     Removed,
-    /// It has the entry again that ours had replaced.
+    /// The entry that ours had replaced was restored.
     Restored,
 }
 
-/// `rep setup CLIENT --print --json`.
+/// The output of `rep setup CLIENT --print --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupPrintJson {
     /// The client.
     pub client: String,
-    /// Whose configuration.
+    /// The scope of the configuration: project or user.
     pub scope: Scope,
-    /// The file that it would go into.
+    /// The file that the entry belongs into.
     pub file: String,
-    /// The keys on the way to the list of servers.
+    /// The keys that lead to the list of servers.
     pub keys: Vec<String>,
     /// The name of the entry.
     pub name: String,
-    /// The entry, in the client's own shape.
+    /// The entry, in the client's format.
     pub entry: Value,
 }
 
-/// `rep setup CLIENT --check --json`.
+/// The output of `rep setup CLIENT --check --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupCheckJson {
     /// The client.
     pub client: String,
-    /// Whose configuration.
+    /// The scope of the configuration: project or user.
     pub scope: Scope,
-    /// The file.
+    /// The path of the file.
     pub file: String,
-    /// Whether the client would reach us.
+    /// True if the client can reach the server.
     pub ok: bool,
-    /// What is wrong, if something is.
+    /// The problem, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// What the server calls itself, if it was reached.
+    /// The name that the server reports, if it was reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Its version.
+    /// The version that the server reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The names of its tools.
+    /// The names of the server's tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
 }

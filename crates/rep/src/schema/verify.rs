@@ -1,19 +1,19 @@
-//! The shapes of `rep verify`.
+//! The types of `rep verify --json`.
 
 use repertoire_checks::analyse::Analysis;
 use repertoire_checks::signature::Signature;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// `rep verify --read FILE --json`.
+/// The output of `rep verify --read FILE --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct VerifyReadJson {
-    /// What was read; `-` for the standard input.
+    /// The file that was read; `-` for standard input.
     pub file: String,
-    /// How the command ended, if that was said.
+    /// The exit code of the command, if given.
     pub exit_code: Option<i32>,
-    /// What the output says.
+    /// The analysis of the output.
     pub analysis: Analysis,
-    /// The signatures of the errors, in their order.
+    /// The signatures of the errors, in the same order.
     pub signatures: Vec<Signature>,
 }

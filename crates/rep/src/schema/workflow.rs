@@ -1,55 +1,55 @@
-//! The shapes of `rep workflow … --json`. A step is printed in the shape of the step model itself.
+//! The types of `rep workflow … --json`. A step is printed as the step model itself.
 
 pub use repertoire_flow::driver::shown::{GateJson, RunRow, StatusJson, WorkflowJson, WorkflowRow};
 use repertoire_text::json::DiagnosticJson;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// `rep workflow list --json`.
+/// The output of `rep workflow list --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WorkflowsJson {
-    /// The workflows, by name.
+    /// The workflows, sorted by name.
     pub workflows: Vec<WorkflowRow>,
 }
 
-/// `rep workflow check --json`.
+/// The output of `rep workflow check --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CheckJson {
-    /// What was checked.
+    /// The workflows that were checked.
     pub workflows: Vec<CheckedJson>,
-    /// Errors in all of them.
+    /// Number of errors in all workflows.
     pub errors: usize,
-    /// Warnings in all of them.
+    /// Number of warnings in all workflows.
     pub warnings: usize,
 }
 
-/// One workflow that was checked.
+/// A workflow that was checked.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CheckedJson {
-    /// Its name.
+    /// The name of the workflow.
     pub name: String,
-    /// The file.
+    /// The path of the file.
     pub path: String,
-    /// Whether it can run.
+    /// True if the workflow can run.
     pub can_run: bool,
-    /// What was found.
+    /// The findings about the workflow.
     pub diagnostics: Vec<DiagnosticJson>,
 }
 
-/// `rep workflow runs --json`.
+/// The output of `rep workflow runs --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunsJson {
     /// The runs, the latest first.
     pub runs: Vec<RunRow>,
-    /// Folders that cannot be read.
+    /// Runs that cannot be read.
     pub broken: Vec<BrokenRun>,
 }
 
 /// A run that cannot be read.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BrokenRun {
-    /// Its name.
+    /// The name of the run.
     pub run: String,
-    /// Why.
+    /// The reason why it cannot be read.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! Focus areas: what a skill says to look for, by category, with a severity and the checks.
+//! Finds focus areas: the categories that a skill looks at, with a severity and checks.
 
 use repertoire_text::Span;
 
@@ -14,7 +14,7 @@ use super::sections;
 use super::tree::{Block, Document, Item, Kind, Title};
 use super::{FocusArea, Severity};
 
-/// Finds the focus areas of a text: those that are marked as such, or else what its checklists say.
+/// Finds the focus areas of a document: those in sections for them, or else those in checklists.
 pub(super) fn find(document: &Document, out: &mut Findings) -> Vec<FocusArea> {
     foreign_severities(document, out);
     let marked = find_in(document, sections::is_focus, out);
@@ -26,7 +26,7 @@ pub(super) fn find(document: &Document, out: &mut Findings) -> Vec<FocusArea> {
     listed
 }
 
-/// Says which labels have a word for a severity that is none.
+/// Reports labels with a severity of another scale.
 fn foreign_severities(document: &Document, out: &mut Findings) {
     let meanings = meanings(document, sections::is_focus);
     for block in &document.blocks {
@@ -43,7 +43,7 @@ fn foreign_severities(document: &Document, out: &mut Findings) {
     }
 }
 
-/// Finds the areas in sections of a kind, and those with a severity anywhere.
+/// Finds the areas in sections that `is_container` accepts, and those with a severity anywhere.
 fn find_in(
     document: &Document,
     is_container: fn(&Title) -> bool,
@@ -75,23 +75,22 @@ fn find_in(
     areas
 }
 
-/// What a title means for the blocks below it.
+/// The role of a title for the blocks below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
-    /// Nothing.
+    /// No role.
     None,
-    /// Nothing, and nothing for the titles below either.
+    /// No role, and none for the titles below it either.
     Closed,
     /// The titles and bold items below it are areas.
     Container(Option<Severity>),
-    /// It is an area itself.
     Area(Option<Severity>),
-    /// It belongs to the area above it, which is that of this title.
+    /// Introduces the checks of an area above it, given by the index of that area's title.
     Part(usize, Option<Severity>),
 }
 
 impl Meaning {
-    /// The severity that is handed down, if what is below counts.
+    /// The severity that titles and items below inherit. The outer `None` means that they are not areas.
     fn inherited(self) -> Option<Option<Severity>> {
         match self {
             Meaning::None | Meaning::Closed => None,
@@ -108,7 +107,7 @@ fn meanings(document: &Document, is_container: fn(&Title) -> bool) -> Vec<Meanin
         let above = title.parent.map_or(Meaning::None, |at| out[at]);
         out.push(meaning(title, above, is_container));
     }
-    // An introduction belongs to the nearest area above it.
+    // Let each introduction refer to the nearest area above it.
     for at in 0..out.len() {
         if let (Meaning::Part(_, severity), Some(parent)) = (out[at], document.titles[at].parent) {
             out[at] = match out[parent] {
@@ -130,7 +129,7 @@ fn meaning(title: &Title, above: Meaning, is_container: fn(&Title) -> bool) -> M
         return Meaning::Closed;
     }
     let (name, severity) = split_severity(&title.text);
-    // The title of the file does not make an area of every section in it.
+    // Otherwise a severity in the title of the file would turn every section into an area.
     let is_listed = matches!(above, Meaning::Container(_));
     let inherited = above.inherited().filter(|_| title.rank != 2 || is_listed);
     if is_container(title) {
@@ -153,23 +152,23 @@ fn meaning(title: &Title, above: Meaning, is_container: fn(&Title) -> bool) -> M
     Meaning::Area(severity.or(inherited))
 }
 
-/// An area that is being read.
+/// An area under construction.
 #[derive(Default)]
 struct Draft<'a> {
     name: String,
     severity: Option<Severity>,
     span: Span,
-    /// The text on its own line.
+    /// The text on the line of its label.
     own: Option<Bullet>,
     items: Vec<(&'a Block, &'a Item)>,
-    /// Used where there are no items.
+    /// Used as checks if there are no items.
     prose: Vec<Bullet>,
-    /// Whether a title or item below it is an area as well.
+    /// True if a title or item below it is an area as well.
     parted: bool,
 }
 
 impl Draft<'_> {
-    /// The checks; none if it only holds other areas.
+    /// The checks. Returns `None` if it has none and only contains other areas.
     fn checks(&self) -> Option<Vec<Bullet>> {
         let mut checks: Vec<Bullet> = self.own.iter().cloned().collect();
         checks.extend(bullets(self.items.iter().copied(), Item::plain));
@@ -180,14 +179,14 @@ impl Draft<'_> {
     }
 }
 
-/// Areas that are being read.
+/// Collects areas from the blocks of a document.
 struct Reader<'a> {
     document: &'a Document,
     meanings: Vec<Meaning>,
     drafts: Vec<Draft<'a>>,
-    /// The draft of each title that has one.
+    /// The index of the draft of each title, if it has one.
     of_title: Vec<Option<usize>>,
-    /// The depth of the item that is an area, and its draft.
+    /// The depth of the item that is an area, and the index of its draft.
     item: Option<(usize, usize)>,
 }
 
@@ -210,10 +209,11 @@ impl<'a> Reader<'a> {
                 if let Some(draft) = self.draft_at(block.title) {
                     let bullet = Bullet { text: inline.plain(), span: block.span };
                     let draft = &mut self.drafts[draft];
-                    // What follows a label on its line has the place of the label.
-                    match draft.span == block.span && !bullet.text.ends_with(':') {
-                        true => draft.own = Some(bullet),
-                        false => draft.prose.push(bullet),
+                    // Text on the line of a label has the span of the label.
+                    if draft.span == block.span && !bullet.text.ends_with(':') {
+                        draft.own = Some(bullet);
+                    } else {
+                        draft.prose.push(bullet);
                     }
                 }
             }
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
         draft
     }
 
-    /// The draft that a title's blocks go to.
+    /// The index of the draft that collects the blocks below a title.
     fn draft_at(&self, title: Option<usize>) -> Option<usize> {
         let at = title?;
         match self.meanings[at] {
@@ -301,21 +301,24 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether an item is an area: its name, its severity, and what else it says. One with a severity is an area anywhere,
-/// one without only where areas are listed.
+/// Returns the name, severity and further text if an item is an area. An item with a severity is an area anywhere,
+/// others only in a container.
 fn area_of_item(
     item: &Item,
     meaning: Meaning,
 ) -> Option<(String, Option<Severity>, Option<String>)> {
     let is_listed = matches!(meaning, Meaning::Container(_));
-    let text = |inline: &Inline| Some(inline.plain()).filter(|text| !text.is_empty());
     if let Some(lead) = lead_of(&item.lead).filter(|lead| !lead.name.is_empty()) {
         let is_label = lead.parted || lead.rest.is_blank();
         let counts = is_label && (lead.severity.is_some() || is_listed);
-        return counts.then(|| (lead.name, lead.severity, text(&lead.rest)));
+        return counts.then(|| (lead.name, lead.severity, non_empty_text(&lead.rest)));
     }
     let plain = item.lead.plain();
     let (name, severity) = split_severity(&plain);
     let ends_there = plain.trim_end_matches([':', ' ']).ends_with([')', ']']);
     (is_listed && severity.is_some() && ends_there).then_some((name, severity, None))
+}
+
+fn non_empty_text(inline: &Inline) -> Option<String> {
+    Some(inline.plain()).filter(|text| !text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Collects what is taken from a skill, within caps, and says what was cut.
+//! Collects diagnostics and list items, within limits. Truncation is reported.
 
 use repertoire_text::diagnostic::Code;
 use repertoire_text::{Diagnostic, Source, Span};
@@ -9,7 +9,7 @@ use super::limits::{REVIEW_FINDINGS_MAX, REVIEW_TEXT_CHARS_MAX};
 use super::inline::Inline;
 use super::tree::{Block, Item, Kind};
 
-/// Findings about one skill.
+/// Diagnostics about one skill.
 #[derive(Default)]
 pub(super) struct Findings {
     list: Vec<Diagnostic>,
@@ -17,7 +17,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding at a place.
+    /// Adds a diagnostic at a span. Diagnostics beyond the limit are only counted.
     pub(super) fn add(
         &mut self,
         code: &'static Code,
@@ -32,13 +32,13 @@ impl Findings {
         self.list.push(Diagnostic::new(code, message).at(source, span).help(code.remedy));
     }
 
-    /// Adds a finding about the whole file.
+    /// Adds a diagnostic about the whole file.
     pub(super) fn about(&mut self, code: &'static Code, message: String, source: &Source) {
         let finding = Diagnostic::new(code, message).in_file(source.path()).help(code.remedy);
         self.list.push(finding);
     }
 
-    /// All of them, with a last one that counts those that there was no room for.
+    /// Returns the diagnostics. If some were dropped, the last one says how many.
     pub(super) fn finish(mut self, source: &Source) -> Vec<Diagnostic> {
         if self.dropped > 0 {
             let message = format!("{} more findings about this skill are not shown", self.dropped);
@@ -47,7 +47,7 @@ impl Findings {
         self.list
     }
 
-    /// Shortens a text to a limit, and says so.
+    /// Truncates a text to a limit, and reports it.
     pub(super) fn clip(
         &mut self,
         text: String,
@@ -55,7 +55,7 @@ impl Findings {
         source: &Source,
         span: Span,
     ) -> String {
-        // No text has more characters than bytes.
+        // A text has at least as many bytes as characters.
         if text.len() <= chars_max || text.chars().count() <= chars_max {
             return text;
         }
@@ -67,7 +67,7 @@ impl Findings {
         out
     }
 
-    /// Shortens a list to a limit, and says so.
+    /// Truncates a list to a limit, and reports it.
     pub(super) fn cap<T>(
         &mut self,
         list: &mut Vec<T>,
@@ -84,20 +84,20 @@ impl Findings {
     }
 }
 
-/// A text and its place.
+/// A text with its span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bullet {
     pub(super) text: String,
     pub(super) span: Span,
 }
 
-/// The items of lists as texts of their own. One that ends in a colon is put before each item below it.
+/// Collects the texts of list items. An item that ends in a colon becomes a prefix of the items nested below it.
 pub(super) fn bullets<'a>(
     items: impl Iterator<Item = (&'a Block, &'a Item)>,
     text_of: fn(&Item) -> String,
 ) -> Vec<Bullet> {
     let mut out = Vec::new();
-    // The item that introduces the next ones: its depth and whether any came.
+    // The current prefix: its depth, its text, and whether an item has used it.
     let mut lead: Option<(usize, Bullet, bool)> = None;
     for (block, item) in items {
         if let Some((depth, bullet, used)) = lead.take() {
@@ -132,7 +132,7 @@ fn without_colon(bullet: Bullet) -> Bullet {
     Bullet { text: bullet.text.trim_end_matches([':', ' ']).to_owned(), ..bullet }
 }
 
-/// The items among some blocks.
+/// Selects the list items.
 pub(super) fn items<'a>(
     blocks: impl IntoIterator<Item = &'a Block>,
 ) -> impl Iterator<Item = (&'a Block, &'a Item)> {
@@ -142,7 +142,7 @@ pub(super) fn items<'a>(
     })
 }
 
-/// The paragraphs among some blocks.
+/// Selects the paragraphs.
 pub(super) fn paragraphs<'a>(
     blocks: impl IntoIterator<Item = &'a Block>,
 ) -> impl Iterator<Item = (&'a Block, &'a Inline)> {

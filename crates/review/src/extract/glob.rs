@@ -1,4 +1,4 @@
-//! Globs out of prose: code spans, bare file names, quoted parts of names, and the endings of a language's files.
+//! Extracts globs from prose: code spans, bare file names, quoted parts of names, and names of languages.
 
 use globset::Glob;
 
@@ -6,7 +6,7 @@ use super::limits::{REVIEW_GLOB_CHARS_MAX, REVIEW_GLOBS_MAX};
 
 use super::inline::{Inline, Style, has_words, plain, words};
 
-/// Languages and the endings of their files.
+/// Names of languages, and the extensions of their files.
 const LANGUAGES: &[(&[&str], &[&str])] = &[
     (&["c"], &["c", "h"]),
     (&["c++", "cpp"], &["cc", "cpp", "cxx", "h", "hpp"]),
@@ -38,21 +38,16 @@ const LANGUAGES: &[(&[&str], &[&str])] = &[
     (&["yaml", "yml"], &["yaml", "yml"]),
 ];
 
-/// Words for every file.
+/// Words that stand for all files.
 const EVERY: &[&str] = &["all", "any", "every", "*", "-", "–", "—", "n/a", "all languages"];
 
-/// The globs of a cell, and what in it is neither a glob nor a language.
+/// Returns the globs of a table cell, and the parts that are neither a glob nor a language.
 pub(super) fn of_cell(inline: &Inline) -> (Vec<String>, Vec<String>) {
     let (mut globs, mut unknown) = (Vec::new(), Vec::new());
-    let is_comma = |c: char| matches!(c, ',' | ';');
-    let split = |text: &str| -> Vec<String> {
-        let parts = text.split(is_comma).flat_map(|part| part.split(" and "));
-        parts.map(|part| part.trim().to_owned()).collect()
-    };
-    // Code is taken whole: `*.{js,ts}` is one glob.
+    // Code is taken as a whole: `*.{js,ts}` is one glob.
     let parts = inline.runs.iter().flat_map(|run| match run.style {
         Style::Code => vec![run.text.trim().to_owned()],
-        Style::Plain | Style::Strong => split(&run.text),
+        Style::Plain | Style::Strong => split_list(&run.text),
     });
     for part in parts.take(REVIEW_GLOBS_MAX) {
         if part.is_empty() || EVERY.iter().any(|word| part.eq_ignore_ascii_case(word)) {
@@ -64,6 +59,11 @@ pub(super) fn of_cell(inline: &Inline) -> (Vec<String>, Vec<String>) {
         }
     }
     (unique(globs), unknown)
+}
+
+fn split_list(text: &str) -> Vec<String> {
+    let parts = text.split([',', ';']).flat_map(|part| part.split(" and "));
+    parts.map(|part| part.trim().to_owned()).collect()
 }
 
 fn of_part(part: &str) -> Option<Vec<String>> {
@@ -87,8 +87,8 @@ fn of_language(word: &str) -> Option<Vec<String>> {
     Some(endings.iter().map(|ending| format!("**/*.{ending}")).collect())
 }
 
-/// The globs of an item that says which files come first, and what in it looks like a glob and is none. The item is
-/// given as it is written as well, since `**` is a mark to Markdown.
+/// Returns the globs of an item in a section of priority files, and the texts that look like a glob but are invalid.
+/// `written` is the Markdown source of the item, since the parser takes `**` for emphasis.
 pub(super) fn of_item(inline: &Inline, written: &str) -> (Vec<String>, Vec<String>) {
     let (mut globs, mut broken) = (Vec::new(), Vec::new());
     let mut take = |text: &str| match glob_of(text) {
@@ -113,7 +113,7 @@ pub(super) fn of_item(inline: &Inline, written: &str) -> (Vec<String>, Vec<Strin
     if parts.iter().all(|part| looks_like_file(part)) {
         parts.into_iter().for_each(take);
     } else {
-        // `Files in **/login/**`: no other word has a star and a slash or a dot.
+        // `Files in **/login/**`: no ordinary word contains both an asterisk and a slash or a dot.
         let words = plain.split(|c: char| c.is_whitespace() || "`,;:()\"'".contains(c));
         let words = words.map(|word| word.trim_end_matches('.'));
         words.filter(|word| word.contains('*') && word.contains(['/', '.'])).for_each(take);
@@ -121,13 +121,14 @@ pub(super) fn of_item(inline: &Inline, written: &str) -> (Vec<String>, Vec<Strin
     (unique(globs), broken)
 }
 
-/// The text of an item after its mark.
+/// Removes the list marker, and the box of a task.
 fn without_marker(written: &str) -> &str {
     let text = written.trim_start();
     let number = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let after = match number.len() < text.len() {
-        true => number.strip_prefix(['.', ')']),
-        false => text.strip_prefix(['-', '*', '+']),
+    let after = if number.len() < text.len() {
+        number.strip_prefix(['.', ')'])
+    } else {
+        text.strip_prefix(['-', '*', '+'])
     };
     let text = after.filter(|after| after.starts_with([' ', '\t'])).unwrap_or(text).trim_start();
     ["[ ]", "[x]", "[X]"]
@@ -137,41 +138,43 @@ fn without_marker(written: &str) -> &str {
         .trim_start()
 }
 
-/// `Files with "auth" in their names`.
+/// Returns true for a text such as `Files with "auth" in their names`.
 fn says_names(plain: &str) -> bool {
     let words = words(plain);
     ["name", "names", "named", "filename", "filenames"].iter().any(|word| has_words(&words, word))
 }
 
-/// Parts of names in quotes; what could not be a part of one is left alone.
+/// The quoted parts of file names. Quotations that cannot be part of a file name are ignored.
 fn quoted(plain: &str) -> impl Iterator<Item = &str> {
-    let is_part = |word: &&str| {
-        !word.is_empty()
-            && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
-    };
-    plain.split(['"', '“', '”']).skip(1).step_by(2).filter(is_part)
+    plain.split(['"', '“', '”']).skip(1).step_by(2).filter(|word| is_name_part(word))
 }
 
-/// Whether a word is a path, a file's name or a glob.
+fn is_name_part(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+/// Returns true if the text looks like a path, a file name or a glob.
 fn looks_like_file(text: &str) -> bool {
     let is_word = !text.is_empty()
         && !text.contains("://")
         && !text.chars().any(|c| c.is_whitespace() || "()\"'`<>|=;$".contains(c));
-    let has_ending = || {
-        let name = text.rsplit('/').next().unwrap_or(text);
-        name.rsplit_once('.').is_some_and(|(_, ending)| {
-            (1..=12).contains(&ending.len()) && ending.chars().all(|c| c.is_ascii_alphanumeric())
-        })
-    };
     let is_short_form = matches!(text, "e.g" | "i.e");
     let is_bold = text.starts_with("**") && !text.contains('/');
     is_word
         && !is_short_form
         && !is_bold
-        && (text.contains('*') || text.ends_with('/') || has_ending())
+        && (text.contains('*') || text.ends_with('/') || has_extension(text))
 }
 
-/// A glob as matchers read it: a bare name is one in any folder, a folder is all that is below it.
+fn has_extension(text: &str) -> bool {
+    let name = text.rsplit('/').next().unwrap_or(text);
+    name.rsplit_once('.').is_some_and(|(_, ending)| {
+        (1..=12).contains(&ending.len()) && ending.chars().all(|c| c.is_ascii_alphanumeric())
+    })
+}
+
+/// Normalises a glob: a bare name matches in any folder, a folder matches everything below it. Returns `None` if it is
+/// invalid.
 fn glob_of(text: &str) -> Option<String> {
     let text = text.trim_start_matches("./").trim_start_matches('/');
     let is_deep = text.contains('/');

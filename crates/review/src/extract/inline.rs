@@ -1,6 +1,6 @@
-//! The text of a paragraph, an item or a cell: what it says, what stands in it as code or in bold, and where it links.
+//! The inline content of a paragraph, an item or a cell: its text, styles and links.
 
-/// How a run of text is set.
+/// The style of a run of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -8,25 +8,24 @@ pub(super) enum Style {
     Code,
 }
 
-/// A run of text in one style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) style: Style,
     pub(super) text: String,
 }
 
-/// A line of text.
+/// The inline content of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inline {
     pub(super) runs: Vec<Run>,
-    /// Where its links lead.
+    /// The targets of its links.
     pub(super) links: Vec<String>,
 }
 
 impl Inline {
     pub(super) fn push(&mut self, style: Style, text: &str) {
         match self.runs.last_mut() {
-            // Two pieces of code are two, however close they stand.
+            // Adjacent code spans stay separate.
             Some(last) if last.style == style && style != Style::Code => last.text.push_str(text),
             _ => self.runs.push(Run { style, text: text.to_owned() }),
         }
@@ -40,15 +39,15 @@ impl Inline {
         self.runs.iter().all(|run| run.text.trim().is_empty())
     }
 
-    /// The text without marks, in one line.
+    /// The text without markup, on one line.
     pub(super) fn plain(&self) -> String {
         plain(self.runs.iter().map(|run| run.text.as_str()))
     }
 
-    /// As [`Inline::plain`], with the marks of code.
+    /// As [`Inline::plain`], with backticks around code.
     pub(super) fn marked(&self) -> String {
         let pieces = self.runs.iter().flat_map(|run| {
-            // A mark inside of code would end it too early.
+            // A backtick within the code would end it too early.
             let is_marked = run.style == Style::Code && !run.text.contains('`');
             let mark = if is_marked { "`" } else { "" };
             [mark, run.text.as_str(), mark]
@@ -56,13 +55,13 @@ impl Inline {
         plain(pieces)
     }
 
-    /// What stands as code.
+    /// The texts of the code spans.
     pub(super) fn codes(&self) -> impl Iterator<Item = &str> {
         self.runs.iter().filter(|run| run.style == Style::Code).map(|run| run.text.as_str())
     }
 }
 
-/// Pieces in one line: blanks are one space, and control characters are gone.
+/// Joins pieces on one line: collapses whitespace, and removes control characters.
 pub(super) fn plain<'a>(pieces: impl Iterator<Item = &'a str>) -> String {
     let mut out = String::new();
     let mut gap = false;
@@ -80,7 +79,8 @@ pub(super) fn plain<'a>(pieces: impl Iterator<Item = &'a str>) -> String {
     out
 }
 
-/// Words in lower case, with one space between them: `Auto-Validated Patterns` is `auto validated patterns`.
+/// Normalises a text to lower-case words, separated by spaces: `Auto-Validated Patterns` becomes `auto validated
+/// patterns`.
 pub(super) fn words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -94,7 +94,7 @@ pub(super) fn words(text: &str) -> String {
     out
 }
 
-/// Whether some words contain others, as whole words.
+/// Returns true if `words` contains `wanted` as whole words.
 pub(super) fn has_words(words: &str, wanted: &str) -> bool {
     let is_edge = |c: Option<char>| c.is_none_or(|c| c == ' ');
     words.match_indices(wanted).any(|(at, _)| {

@@ -1,19 +1,19 @@
-//! What a skill is to a review, and which agent it speaks to: first by the table of the documentation, then by its
-//! `type`, then by its name.
+//! Determines the role of a skill in a review, and the agent that it addresses: by the table of the documentation, then
+//! by its `type`, then by its name.
 
 use repertoire_skill::skill::{Kind, Skill};
 
 use super::ReviewKind;
 use super::sections::stems;
 
-/// Skills whose agent has another name than they have.
+/// Subjects whose agent is not named after them.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("architecture-principles", "architecture-agent"),
     ("bug", "bug-detection-agent"),
     ("bugs", "bug-detection-agent"),
 ];
 
-/// What a skill is to a review, and the agent that it speaks to.
+/// Returns the role of a skill, and the agent that it addresses.
 pub(super) fn classify(skill: &Skill) -> (ReviewKind, Option<String>) {
     let name = skill.name.as_str();
     let subject = name.strip_prefix("reviewing-");
@@ -36,7 +36,7 @@ pub(super) fn classify(skill: &Skill) -> (ReviewKind, Option<String>) {
     (kind, agent)
 }
 
-/// Whether a skill says itself what it is to a review.
+/// Returns true if the skill declares its role itself.
 pub(super) fn is_declared(skill: &Skill) -> bool {
     declared(&skill.kind).is_some()
 }
@@ -50,7 +50,7 @@ fn declared(kind: &Kind) -> Option<ReviewKind> {
     }
 }
 
-/// What a declared review skill of another name reviews: `security-review`, `review-security`.
+/// The subject of a review skill with another naming scheme: `security-review`, `review-security`.
 fn other_subject(name: &str) -> Option<&str> {
     let subject = name
         .strip_suffix("-review")
@@ -64,7 +64,8 @@ fn agent_of(subject: &str) -> String {
     exception.map_or_else(|| format!("{subject}-agent"), |(_, agent)| (*agent).to_owned())
 }
 
-/// The words for what a skill reviews, by its name and by its agent's: titles with all of either are about it.
+/// The stems of a skill's subject, by its own name and by that of its agent. A title with all stems of either is about
+/// it.
 pub(super) fn subjects(skill: &Skill, agent: Option<&str>) -> Vec<Vec<String>> {
     let name = skill.name.strip_prefix("reviewing-").or_else(|| other_subject(&skill.name));
     let agent = agent.and_then(|agent| agent.strip_suffix("-agent"));

@@ -1,22 +1,22 @@
-//! Severities and bold labels: `Injection (Critical)`, `**Name (Major):**`, `**Name** (Severity: Minor): text`.
+//! Parses severities and bold labels: `Injection (Critical)`, `**Name (Major):**`, `**Name** (Severity: Minor): text`.
 
 use super::Severity;
 use super::inline::{Inline, Style, words};
 
-/// How long a bold paragraph without a colon or a severity may be to count as a label, in words.
+/// Maximum length of a bold paragraph that counts as a label without a colon or a severity, in words.
 const LABEL_WORDS_MAX: usize = 8;
-/// How long any label may be, in bytes.
+/// Maximum length of any label, in bytes.
 const LABEL_BYTES_MAX: usize = 200;
 
-/// A text that starts in bold: the bold part and what follows it.
+/// A text that starts in bold.
 pub(super) struct Lead {
     /// The bold part, without severity and colon.
     pub(super) name: String,
-    /// The severity in parentheses, inside the bold part or right after it.
+    /// The severity in parentheses, within the bold part or right after it.
     pub(super) severity: Option<Severity>,
-    /// What follows.
+    /// The text after the bold part.
     pub(super) rest: Inline,
-    /// Whether a colon or a dash parts the two.
+    /// True if a colon or a dash separates the two.
     pub(super) parted: bool,
 }
 
@@ -30,9 +30,8 @@ impl Lead {
     }
 }
 
-/// Reads a text that starts in bold.
+/// Parses a text that starts in bold.
 pub(super) fn lead_of(inline: &Inline) -> Option<Lead> {
-    let is_blank = |text: &str| text.trim().is_empty();
     let first = inline.runs.iter().position(|run| !is_blank(&run.text))?;
     let strong = inline.runs[first..]
         .iter()
@@ -62,7 +61,11 @@ pub(super) fn lead_of(inline: &Inline) -> Option<Lead> {
     Some(Lead { name, severity, rest, parted })
 }
 
-/// Whether a paragraph that starts in bold stands for a heading: the bold part is all of it, or it names a severity.
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+/// Returns true if a bold lead acts as a heading: nothing follows it, or it has a severity.
 pub(super) fn is_title(lead: &Lead) -> bool {
     if lead.name.is_empty() || lead.name.len() > LABEL_BYTES_MAX {
         return false;
@@ -75,12 +78,12 @@ pub(super) fn is_title(lead: &Lead) -> bool {
     lead.rest.is_blank() && (lead.parted || is_short && !is_sentence)
 }
 
-/// The worst severity that a text names.
+/// The highest severity that a text names.
 pub(super) fn severity_in(text: &str) -> Option<Severity> {
     text.split(|c: char| !c.is_alphanumeric()).filter_map(Severity::from_word).max()
 }
 
-/// Words that stand for a severity elsewhere.
+/// Severities of other scales.
 const FOREIGN: &[&str] = &[
     "blocker",
     "blocking",
@@ -104,7 +107,7 @@ const FOREIGN: &[&str] = &[
     "p4",
 ];
 
-/// A word in parentheses or brackets at the end that stands for a severity elsewhere: `Injection (Blocker)`.
+/// Returns a severity of another scale in parentheses or brackets at the end: `Injection (Blocker)`.
 pub(super) fn foreign_severity(text: &str) -> Option<&str> {
     let text = text.trim_end_matches([':', ' ']).strip_suffix([')', ']'])?;
     let group = &text[text.rfind(['(', '['])? + 1..];
@@ -113,7 +116,7 @@ pub(super) fn foreign_severity(text: &str) -> Option<&str> {
     is_known.then_some(word)
 }
 
-/// A name and the severity that follows it in parentheses or brackets.
+/// Splits a name from the severity that follows it in parentheses or brackets.
 pub(super) fn split_severity(text: &str) -> (String, Option<Severity>) {
     let mut found = None;
     for (open, close) in [('(', ')'), ('[', ']')] {
@@ -132,7 +135,7 @@ pub(super) fn split_severity(text: &str) -> (String, Option<Severity>) {
     (name, Some(severity))
 }
 
-/// A severity that a title names without parentheses: `Critical`, `Critical issues`, `Major: Injection`.
+/// Returns the severity that a title names without parentheses: `Critical`, `Critical issues`, `Major: Injection`.
 pub(super) fn bare_severity(name: &str) -> Option<Severity> {
     let words = words(name);
     let (first, rest) = words.split_once(' ').unwrap_or((words.as_str(), ""));
@@ -144,13 +147,13 @@ pub(super) fn bare_severity(name: &str) -> Option<Severity> {
     (says_no_more || is_parted).then_some(severity)
 }
 
-/// A name without the marks round it.
+/// Trims whitespace, colons and dashes.
 fn bare(text: &str) -> String {
     let is_mark = |c: char| c.is_whitespace() || matches!(c, ':' | '-' | '–' | '—');
     text.trim_matches(is_mark).to_owned()
 }
 
-/// A name without the number of its section: `1.2 Security` is `Security`.
+/// Removes a section number: `1.2 Security` becomes `Security`.
 pub(super) fn without_section_number(name: &str) -> &str {
     let rest = name.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ')'));
     let number = &name[..name.len() - rest.len()];

@@ -1,4 +1,4 @@
-//! How to think: the approach, the mindset, the steps and the questions of a skill with a method.
+//! Extracts the approach, mindset, steps and questions of a methodology skill.
 
 use repertoire_text::Span;
 
@@ -15,7 +15,7 @@ use super::sections::{
 };
 use super::tree::{Block, Document, Item, Kind, Title};
 
-/// Finds the method of a text; nothing if it has none.
+/// Finds the methodology of a document. Returns `None` if it has none.
 pub(super) fn find(document: &Document, out: &mut Findings) -> Option<Methodology> {
     let source = &document.source;
     let clip = |bullet: Option<Bullet>, out: &mut Findings| {
@@ -45,7 +45,7 @@ fn texts(
         .collect()
 }
 
-/// The sentence that says so, or the first one of the section that is for it, or the first one of all.
+/// The labelled approach, or the first statement of a suitable section, or else of the document.
 fn approach(document: &Document) -> Option<Bullet> {
     let all = section_less(document, |_| false);
     labelled(&all, |name| matches!(name, "core principle" | "approach"))
@@ -64,18 +64,19 @@ fn labelled(blocks: &[&Block], is_name: impl Fn(&str) -> bool) -> Option<Bullet>
     })
 }
 
-/// The first paragraph that is a statement of its own: no label, and no introduction to a list.
+/// The first paragraph that stands on its own: neither a labelled remark nor an introduction to a list.
 fn first_prose(blocks: &[&Block]) -> Option<Bullet> {
-    let is_statement = |inline: &Inline| {
-        let is_remark = lead_of(inline).is_some_and(|lead| lead.parted && !lead.rest.is_blank());
-        !is_remark && !inline.plain().ends_with(':')
-    };
     let mut prose = paragraphs(blocks.iter().copied());
     let (block, inline) = prose.find(|(block, inline)| !block.quoted && is_statement(inline))?;
     Some(Bullet { text: inline.plain(), span: block.span })
 }
 
-/// The section for it in one line.
+fn is_statement(inline: &Inline) -> bool {
+    let is_remark = lead_of(inline).is_some_and(|lead| lead.parted && !lead.rest.is_blank());
+    !is_remark && !inline.plain().ends_with(':')
+}
+
+/// The labelled mindset, or the items of its section joined in one line.
 fn mindset(document: &Document) -> Option<Bullet> {
     let all = section_less(document, |_| false);
     let named = |name: &str| name == "mindset" || name == "principles" || name == "key principles";
@@ -94,41 +95,44 @@ fn mindset(document: &Document) -> Option<Bullet> {
         return first_prose(&section);
     }
     let span = Span { start: bullets[0].span.start, end: bullets[bullets.len() - 1].span.end };
-    // Far more than is kept of them.
+    // More items than characters that are kept.
     bullets.truncate(REVIEW_APPROACH_CHARS_MAX);
     let last = bullets.len() - 1;
     let joined: Vec<&str> = bullets
         .iter()
         .enumerate()
-        .map(|(at, bullet)| match at == last {
-            true => bullet.text.as_str(),
-            false => bullet.text.trim_end_matches(['.', ';', ',']),
+        .map(|(at, bullet)| {
+            if at == last {
+                bullet.text.as_str()
+            } else {
+                bullet.text.trim_end_matches(['.', ';', ','])
+            }
         })
         .collect();
     Some(Bullet { text: joined.join("; "), span })
 }
 
-/// Numbered items of the sections for steps, unless most of the numbered titles there have none; then numbered titles and
-/// items of the whole text; then the titles and the bullets of those sections. A list of what holds at the end comes last.
+/// Finds the steps. Prefers the numbered items of step sections, or their numbered titles if most of these have no
+/// numbered items. Falls back to numbered titles and items of the whole document, then to titles and bullets of the
+/// step sections. Verification checklists come last, since they describe a result instead of an action.
 fn steps(document: &Document) -> Vec<Bullet> {
-    let is_off = |title: &Title| is_questions(title) || is_verification(title);
-    let about = document.titles_below(|title| is_steps(title) && !is_off(title));
+    let about = document.titles_below(|title| is_steps(title) && !is_not_steps(title));
     let is_about = |block: &&Block| block.title.is_some_and(|at| about[at]);
-    let all = section_less(document, |title| is_illustration(title) || is_off(title));
+    let all = section_less(document, |title| is_illustration(title) || is_not_steps(title));
     let at_the_end = section(document, |title| is_verification(title) && !is_questions(title));
     let inside: Vec<&Block> = all.iter().copied().filter(is_about).collect();
-    let numbered = |blocks: &[&Block]| list(blocks, |item| item.numbered && item.depth == 1);
     let phases_inside = phases(document, &inside);
-    let is_divided = phases_inside.len() > 1 && !holds_most(&phases_inside, &numbered(&inside));
-    let mut found = if is_divided { phases_inside.clone() } else { numbered(&inside) };
+    let is_divided =
+        phases_inside.len() > 1 && !holds_most(&phases_inside, &numbered_items(&inside));
+    let mut found = if is_divided { phases_inside.clone() } else { numbered_items(&inside) };
     let others: [&dyn Fn() -> Vec<Bullet>; 8] = [
         &|| phases_inside.clone(),
         &|| phases(document, &all),
-        &|| numbered(&all),
+        &|| numbered_items(&all),
         &|| titles_inside(document, &inside),
         &|| list(&inside, |item| item.depth == 1),
         &|| stages(document, &all),
-        &|| numbered(&at_the_end),
+        &|| numbered_items(&at_the_end),
         &|| list(&at_the_end, |item| item.depth == 1),
     ];
     for other in others {
@@ -139,7 +143,16 @@ fn steps(document: &Document) -> Vec<Bullet> {
     found
 }
 
-/// Whether at least half of the numbered titles have numbered items below them; both are in the order of the text.
+/// Returns true for titles whose lists are not steps, even within a step section.
+fn is_not_steps(title: &Title) -> bool {
+    is_questions(title) || is_verification(title)
+}
+
+fn numbered_items(blocks: &[&Block]) -> Vec<Bullet> {
+    list(blocks, |item| item.numbered && item.depth == 1)
+}
+
+/// Returns true if at least half of the numbered titles have numbered items below them. Both are in document order.
 fn holds_most(titles: &[Bullet], items: &[Bullet]) -> bool {
     let has_items = |at: usize| {
         let start = titles[at].span.start;
@@ -170,15 +183,8 @@ fn phases(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
     blocks.iter().filter_map(of_block).collect()
 }
 
-/// Headings such as `RED - Write a failing test`; one alone is no sequence.
+/// Headings such as `RED - Write a failing test`. A single one is not a sequence.
 fn stages(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
-    let is_stage = |text: &str| {
-        let name = text.split([' ', ':']).next().unwrap_or("");
-        let rest = text[name.len()..].trim_start();
-        name.len() > 2
-            && name.chars().all(|c| c.is_ascii_uppercase())
-            && rest.starts_with(['-', '–', '—', ':'])
-    };
     let of_block = |block: &&Block| {
         let title = title_of(document, block).filter(|title| is_stage(&title.text))?;
         Some(Bullet { text: title.text.clone(), span: block.span })
@@ -187,7 +193,16 @@ fn stages(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
     if found.len() > 1 { found } else { Vec::new() }
 }
 
-/// The titles right below those that are for steps.
+/// Returns true for a heading that starts with a word in capitals and a dash or colon.
+fn is_stage(text: &str) -> bool {
+    let name = text.split([' ', ':']).next().unwrap_or("");
+    let rest = text[name.len()..].trim_start();
+    name.len() > 2
+        && name.chars().all(|c| c.is_ascii_uppercase())
+        && rest.starts_with(['-', '–', '—', ':'])
+}
+
+/// The titles directly below those of step sections.
 fn titles_inside(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
     let of_block = |block: &&Block| {
         let title = title_of(document, block)?;
@@ -204,7 +219,8 @@ fn title_of<'a>(document: &'a Document, block: &Block) -> Option<&'a Title> {
     block.title.filter(|_| is_title).map(|at| &document.titles[at])
 }
 
-/// The text after `Phase 1:`, `Step 2 -`, `3.` or `1.1`; the whole title where nothing follows.
+/// The text after `Phase 1:`, `Step 2 -`, `3.` or `1.1`; the whole title if nothing follows. Returns `None` if the
+/// title has no number.
 fn without_number(title: &str) -> Option<&str> {
     let text = title.trim_start();
     let word = ["phase ", "step ", "stage "]
@@ -221,9 +237,8 @@ fn without_number(title: &str) -> Option<&str> {
     is_numbered.then_some(if rest.is_empty() { title } else { rest })
 }
 
-/// What follows a number, and whether it is one of several parts: `1.2`.
+/// The text after a number, and whether the number has several parts, as in `1.2`.
 fn after_number(text: &str) -> (&str, bool) {
-    let without_digits = |text| str::trim_start_matches(text, |c: char| c.is_ascii_digit());
     let mut rest = without_digits(text);
     let mut is_dotted = false;
     while let Some(after) = rest.strip_prefix('.').filter(|_| rest.len() < text.len())
@@ -235,13 +250,17 @@ fn after_number(text: &str) -> (&str, bool) {
     (rest, is_dotted)
 }
 
-/// Items that end in a question mark, and questions in the prose of sections for them, each once.
+fn without_digits(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_digit())
+}
+
+/// Items that end in a question mark, and questions in the prose of question sections, without duplicates.
 fn questions(document: &Document) -> Vec<Bullet> {
     let about = document.titles_below(is_questions);
     let all = section_less(document, is_illustration);
     let mut out: Vec<Bullet> = Vec::new();
     let mut add = |text: &str, span: Span| {
-        // More than are kept are enough to say that some were cut.
+        // Collecting one more than the limit is enough to report that some were cut.
         if out.len() <= REVIEW_QUESTIONS_MAX && !out.iter().any(|known| known.text == text) {
             out.push(Bullet { text: text.to_owned(), span });
         }
@@ -266,7 +285,7 @@ fn questions(document: &Document) -> Vec<Bullet> {
     out
 }
 
-/// An item that is a question, without a remark in parentheses after it.
+/// Returns the item if it is a question, without a remark in parentheses after it.
 fn question_of(text: &str) -> Option<&str> {
     if text.ends_with('?') {
         return Some(text);
@@ -280,13 +299,13 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(['.', '!', '?']).map(|one| without_open_quote(one.trim()))
 }
 
-/// A sentence out of a quotation begins with the mark that the last one closes.
+/// Removes an opening quotation mark if the sentence does not contain the closing one.
 fn without_open_quote(text: &str) -> &str {
     let is_open = text.matches('"').count() % 2 == 1 || text.contains('“') && !text.contains('”');
     if is_open { text.trim_start_matches(['"', '“']) } else { text }
 }
 
-/// Blocks that are neither left out nor below a title of some kind.
+/// Blocks that are below neither a left-out title nor one that `is_kind` accepts.
 fn section_less(document: &Document, is_kind: impl Fn(&Title) -> bool) -> Vec<&Block> {
     outside(document, |title| is_left_out(title) || is_kind(title))
 }

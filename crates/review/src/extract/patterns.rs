@@ -1,4 +1,4 @@
-//! Auto-validated patterns: tables of ids, expressions and descriptions, in the skill or in a file that it points to.
+//! Extracts auto-validated patterns from tables of ids, expressions and descriptions, in the skill or in a shared file.
 
 use regex::{Regex, RegexBuilder};
 use repertoire_text::{Source, Span};
@@ -16,39 +16,27 @@ use super::sections::is_auto_validated;
 use super::tree::{Block, Cell, Document, Kind, Row, Table};
 use super::{Pattern, Severity};
 
-/// Why an expression cannot be used.
+/// A reason why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// It is longer than allowed.
     #[error("it has {bytes} bytes; the limit is {REVIEW_PATTERN_BYTES_MAX}")]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-    },
-    /// It holds a control character.
+    TooLong { bytes: usize },
     #[error("it holds a control character")]
     ControlCharacter,
-    /// It looks ahead or behind.
     #[error("it uses look-around, which has no bound on time")]
     LookAround,
-    /// It refers to what it matched before.
     #[error("it uses back-references, which have no bound on time")]
     BackReference,
-    /// It grows too large when it is compiled.
     #[error("it is too large when compiled")]
     TooLarge,
-    /// It is not a regular expression.
     #[error("it is not a regular expression: {reason}")]
-    Invalid {
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// It matches nothing at all, and so everywhere.
+    Invalid { reason: String },
+    /// The expression matches the empty string, and so everywhere.
     #[error("it matches the empty text, and so everything")]
     Empty,
 }
 
-/// Compiles the expression of a pattern within limits. `^` and `$` stand for the ends of lines.
+/// Compiles the expression of a pattern within limits. `^` and `$` match at line boundaries.
 ///
 /// ```
 /// use repertoire_review::extract::{Unusable, compile};
@@ -70,11 +58,13 @@ pub fn compile(expression: &str) -> Result<Regex, Unusable> {
         .dfa_size_limit(REVIEW_PATTERN_CACHE_BYTES_MAX)
         .build()
         .map_err(|error| unusable(&error))?;
-    // A word, a blank and a mark: whatever matches nothing next to one of them matches nothing anywhere.
+    // These texts have positions beside letters, whitespace, punctuation and line breaks. An expression that can match
+    // the empty string at all does so in one of them.
     let matches_nothing = |text: &str| regex.find_iter(text).any(|found| found.is_empty());
-    match ["", "a b", "a\n;"].into_iter().any(matches_nothing) {
-        true => Err(Unusable::Empty),
-        false => Ok(regex),
+    if ["", "a b", "a\n;"].into_iter().any(matches_nothing) {
+        Err(Unusable::Empty)
+    } else {
+        Ok(regex)
     }
 }
 
@@ -100,14 +90,15 @@ pub(super) fn find(
 ) -> Vec<Pattern> {
     let section = section(document, is_auto_validated);
     let mut list = List { patterns: Vec::new(), is_cut: false, wanted: named(&section) };
-    // A table of the skill itself is taken whole, whatever its prose names.
+    // The skill's own tables are taken as a whole, even if its prose names only some of the ids.
     let wanted = std::mem::take(&mut list.wanted);
     list.tables(document, &section, Unknown::Reported, out);
     list.wanted = wanted;
     for pointer in pointer::find(&section) {
-        let target = match pointer.path.is_empty() {
-            true => Some(document),
-            false => shared.open(&pointer, &document.source, out),
+        let target = if pointer.path.is_empty() {
+            Some(document)
+        } else {
+            shared.open(&pointer, &document.source, out)
         };
         let Some(target) = target else { continue };
         match blocks_of(target, pointer.anchor.as_deref(), subjects, &list.wanted) {
@@ -119,21 +110,24 @@ pub(super) fn find(
     list.patterns
 }
 
-/// Whether a text has a table of patterns of its own.
+/// Returns true if the document has a table of patterns.
 pub(super) fn has_table(document: &Document) -> bool {
-    section(document, is_auto_validated)
-        .iter()
-        .any(|block| matches!(&block.kind, Kind::Table(table) if Columns::of(table).is_some()))
+    section(document, is_auto_validated).iter().any(|block| is_pattern_table(block))
 }
 
-/// Says that an anchor leads nowhere.
+fn is_pattern_table(block: &Block) -> bool {
+    matches!(&block.kind, Kind::Table(table) if Columns::of(table).is_some())
+}
+
+/// Reports an anchor that does not exist.
 pub(super) fn no_section(pointer: &pointer::Pointer, source: &Source, out: &mut Findings) {
     let anchor = pointer.anchor.as_deref().unwrap_or("");
     let message = format!("`{}` has no section `#{anchor}`", pointer.path);
     out.add(&codes::REVIEW_POINTER_DEAD, message, source, pointer.span);
 }
 
-/// The blocks of a shared file that count. Ids that the skill names are looked for in all of it.
+/// The blocks of a shared file that apply. If the skill names ids, they are searched in the whole file. Returns `None`
+/// if the anchor does not exist.
 fn blocks_of<'a>(
     target: &'a Document,
     anchor: Option<&str>,
@@ -141,18 +135,16 @@ fn blocks_of<'a>(
     wanted: &[String],
 ) -> Option<Vec<&'a Block>> {
     let subjects = if wanted.is_empty() { subjects } else { &[] };
-    let is_table =
-        |block: &Block| matches!(&block.kind, Kind::Table(table) if Columns::of(table).is_some());
-    let blocks = pointer::meant(target, anchor, subjects, is_table)?;
+    let blocks = pointer::meant(target, anchor, subjects, is_pattern_table)?;
     if anchor.is_some() || blocks.len() < target.blocks.len() {
         return Some(blocks);
     }
-    // In a file about more than patterns, the section about them is meant.
+    // In a file about more than patterns, use the section about them.
     let section = target.below(is_auto_validated);
-    Some(if section.iter().any(|block| is_table(block)) { section } else { blocks })
+    Some(if section.iter().any(|block| is_pattern_table(block)) { section } else { blocks })
 }
 
-/// Ids that the prose of a section names as code: `deprecated_package`, `hack_comment`.
+/// The ids that the prose of a section names as code: `deprecated_package`, `hack_comment`.
 fn named(section: &[&Block]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for (_, inline) in paragraphs(section.iter().copied()) {
@@ -172,18 +164,18 @@ fn is_id(text: &str) -> bool {
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/'))
 }
 
-/// What is done about a table that is none of patterns.
+/// The treatment of a table that has no patterns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unknown {
     Reported,
     PassedOver,
 }
 
-/// The patterns so far.
+/// The patterns that were found so far.
 struct List {
     patterns: Vec<Pattern>,
     is_cut: bool,
-    /// The only ids that count, if there are any.
+    /// If not empty, only these ids are taken.
     wanted: Vec<String>,
 }
 
@@ -251,7 +243,8 @@ impl List {
         self.patterns.push(pattern);
     }
 
-    /// Ids that the skill names and no table describes: a reader has to see them.
+    /// Adds ids that the skill names but no table describes. They have no expression, so only a reader can recognise
+    /// them.
     fn name_the_rest(&mut self, section: &[&Block]) {
         for id in named(section) {
             let is_known = self.patterns.iter().any(|known| known.id == id);
@@ -278,12 +271,12 @@ fn take_expression(
     pattern.pattern = Some(kept.take(REVIEW_PATTERN_BYTES_MAX).collect());
 }
 
-/// Which column holds what.
+/// The index of each column, by its role.
 #[derive(Default)]
 struct Columns {
     id: Option<usize>,
     regex: Option<usize>,
-    /// A column that may hold either: `Pattern` alone.
+    /// A column `Pattern`, which may hold the id or the expression.
     either: Option<usize>,
     description: Option<usize>,
     severity: Option<usize>,
@@ -313,7 +306,7 @@ impl Columns {
         names.is_some().then_some(columns)
     }
 
-    /// `Pattern` is the expression beside an id, and the id beside an expression.
+    /// Decides on the column `Pattern`: beside an id it is the expression, beside an expression it is the id.
     fn settle(&mut self) {
         match (self.id, self.regex) {
             (Some(_), None) => self.regex = self.either.take(),
@@ -323,37 +316,36 @@ impl Columns {
         }
     }
 
-    /// The id and the expression of a row.
+    /// Reads the id and the expression of a row. Returns `None` if the row has no id.
     fn read(&self, row: &Row, source: &Source) -> Option<(String, Option<String>)> {
-        let cell = |column: Option<usize>| column.and_then(|at| row.cells.get(at));
-        let mut id = cell(self.id).map(id_of).filter(|id| !id.is_empty());
-        let mut expression = cell(self.regex).and_then(|cell| expression_of(cell, source));
-        if let Some(either) = cell(self.either) {
+        let mut id = cell_at(row, self.id).map(id_of).filter(|id| !id.is_empty());
+        let mut expression = cell_at(row, self.regex).and_then(|cell| expression_of(cell, source));
+        if let Some(either) = cell_at(row, self.either) {
             let text = code_or_plain(either);
-            match is_id(&text) {
-                true => id = Some(text),
-                false => expression = expression_of(either, source),
+            if is_id(&text) {
+                id = Some(text);
+            } else {
+                expression = expression_of(either, source);
             }
         }
         if id.is_none() && expression.is_some() {
-            id = cell(self.description).map(|cell| slug(&cell.inline.plain()));
+            id = cell_at(row, self.description).map(|cell| slug(&cell.inline.plain()));
         }
         id.filter(|id| !id.is_empty()).map(|id| (id, expression))
     }
 
     fn pattern(&self, id: String, row: &Row, source: &Source, out: &mut Findings) -> Pattern {
-        let cell = |column: Option<usize>| column.and_then(|at| row.cells.get(at));
-        let description = cell(self.description).map(|cell| cell.inline.plain());
+        let description = cell_at(row, self.description).map(|cell| cell.inline.plain());
         let description = description.unwrap_or_default();
         let description = out.clip(description, REVIEW_TEXT_CHARS_MAX, source, row.span);
-        let said = cell(self.severity).map(|cell| cell.inline.plain()).unwrap_or_default();
+        let said = cell_at(row, self.severity).map(|cell| cell.inline.plain()).unwrap_or_default();
         let severity = severity_in(&said);
         if severity.is_none() && said.contains(char::is_alphanumeric) {
             let message = format!("`{said}` is no severity, so `{id}` has none of its own");
             out.add(&codes::REVIEW_SEVERITY, message, source, row.span);
         }
         let (mut files, unknown) =
-            cell(self.files).map(|cell| glob::of_cell(&cell.inline)).unwrap_or_default();
+            cell_at(row, self.files).map(|cell| glob::of_cell(&cell.inline)).unwrap_or_default();
         if let Some(first) = unknown.first() {
             let message = format!(
                 "`{first}` is no glob and no language that we know; `{id}` is for the files that are left, or for all"
@@ -365,7 +357,11 @@ impl Columns {
     }
 }
 
-/// What a column holds, by a word of its header.
+fn cell_at(row: &Row, column: Option<usize>) -> Option<&Cell> {
+    column.and_then(|at| row.cells.get(at))
+}
+
+/// The role of a column, by a word of its header.
 #[derive(Clone, Copy)]
 enum Role {
     Id,
@@ -406,24 +402,15 @@ fn id_of(cell: &Cell) -> String {
     if is_id(&text) { text } else { slug(&text) }
 }
 
-/// A name out of words: `Hardcoded password` is `hardcoded_password`.
+/// Makes an id from words: `Hardcoded password` becomes `hardcoded_password`.
 fn slug(text: &str) -> String {
     words(text).replace(' ', "_").chars().take(REVIEW_NAME_CHARS_MAX).collect()
 }
 
-/// The expression in a cell; none where it says how else the pattern is seen. What is not code is taken as it is
-/// written, since Markdown would eat its marks.
+/// The expression in a cell; `None` if the cell says that there is none. Text that is not code is taken from the
+/// Markdown source, since the parser would drop some of its characters.
 fn expression_of(cell: &Cell, source: &Source) -> Option<String> {
     let plain = cell.inline.plain();
-    let says_none = |text: &str| {
-        let words = words(text);
-        words.is_empty() && text.chars().all(|c| matches!(c, '-' | '–' | '—' | ' '))
-            || words == "none"
-            || words == "n a"
-            || words.starts_with("n a ")
-            || words.starts_with("none ")
-            || words.starts_with("detected ")
-    };
     if says_none(&plain) {
         return None;
     }
@@ -435,4 +422,14 @@ fn expression_of(cell: &Cell, source: &Source) -> Option<String> {
     let is_prose = !written.contains(['\\', '[', ']', '(', ')', '*', '+', '?', '^', '$', '|', '{'])
         && written.contains(' ');
     (!is_prose && !written.is_empty()).then(|| written.replace("\\|", "|"))
+}
+
+fn says_none(text: &str) -> bool {
+    let words = words(text);
+    words.is_empty() && text.chars().all(|c| matches!(c, '-' | '–' | '—' | ' '))
+        || words == "none"
+        || words == "n a"
+        || words.starts_with("n a ")
+        || words.starts_with("none ")
+        || words.starts_with("detected ")
 }

@@ -1,6 +1,8 @@
-//! Pointers from a section to a shared file: `references/patterns.md`, `../shared/rules.md#security`,
-//! `${CLAUDE_PLUGIN_ROOT}/shared/rules.md`. Where a path leads is decided without asking the disk, and never out of the
-//! skill's folder, the root that it was found below, and its plugin. What the shared file points to is not followed.
+//! Resolves pointers from a section to a shared file: `references/patterns.md`, `../shared/rules.md#security`,
+//! `${CLAUDE_PLUGIN_ROOT}/shared/rules.md`.
+//!
+//! Paths are resolved without looking at the disk, and never lead out of the skill's folder, its root and its plugin.
+//! Pointers within a shared file are not followed.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{self, ReadError};
@@ -18,23 +20,22 @@ use super::inline::{Inline, words};
 use super::sections::names_subject;
 use super::tree::{Block, Document, Kind};
 
-/// Where a shared file is looked for.
+/// The folder that the path of a shared file is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// Below the skill's own folder.
+    /// The skill's own folder.
     Skill,
-    /// Below the root that the skill was found in.
+    /// The root in which the skill was found.
     Root,
-    /// Below the folder of the skill's plugin.
+    /// The folder of the skill's plugin.
     Plugin,
 }
 
-/// The place of a shared file.
+/// The location of a shared file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What the path is below.
     pub base: Base,
-    /// The path, which climbs nowhere.
+    /// The path, without `..`.
     pub path: Utf8PathBuf,
 }
 
@@ -44,7 +45,7 @@ impl Place {
     }
 }
 
-/// Reads a shared file of a skill from the disk, or from the built-in pack for a skill that is used in place.
+/// Reads a shared file from disk, or from the built-in pack if the skill is not on disk.
 pub fn read_shared(skill: &Skill, place: &Place) -> Result<String, ReadError> {
     let origin = &skill.origin;
     let limits = ResourceLimits { bytes_max: REVIEW_SHARED_BYTES_MAX, ..ResourceLimits::default() };
@@ -63,12 +64,12 @@ fn dir_of(skill: &Skill, base: Base) -> &Utf8Path {
     match base {
         Base::Skill => origin.dir(),
         Base::Root => &origin.root,
-        // A plugin's root is its `skills` folder.
+        // The root of a plugin's skills is the folder `skills` of the plugin.
         Base::Plugin => origin.root.parent().unwrap_or(&origin.root),
     }
 }
 
-/// The path of a pointer, as it is written, and the anchor after `#`.
+/// A pointer: the path as it is written, and the anchor after `#`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pointer {
     pub(super) path: String,
@@ -76,7 +77,8 @@ pub(super) struct Pointer {
     pub(super) span: Span,
 }
 
-/// The pointers of a section. A file that an item mentions in passing is none: there, a path needs a folder or a link.
+/// Finds the pointers of a section. In list items, code counts only if the path has a folder, since items often mention
+/// a file in passing.
 pub(super) fn find(blocks: &[&Block]) -> Vec<Pointer> {
     let mut out: Vec<Pointer> = Vec::new();
     for block in blocks {
@@ -95,7 +97,7 @@ pub(super) fn find(blocks: &[&Block]) -> Vec<Pointer> {
     out
 }
 
-/// What a block points to.
+/// The paths that a block points to.
 pub(super) fn targets_of(block: &Block) -> Vec<&str> {
     match &block.kind {
         Kind::Paragraph(inline) => targets(inline, |_| true),
@@ -122,7 +124,7 @@ fn is_file(target: &str) -> bool {
         && !path.contains(char::is_whitespace)
 }
 
-/// Where a path leads, by its words alone; nowhere if that is outside.
+/// Resolves a path without looking at the disk. Returns `None` if it leads outside.
 pub(super) fn resolve(skill: &Skill, path: &str) -> Option<Place> {
     let origin = &skill.origin;
     let has_plugin = origin.plugin.is_some() && origin.root.parent().is_some();
@@ -145,7 +147,7 @@ pub(super) fn resolve(skill: &Skill, path: &str) -> Option<Place> {
     place(Base::Plugin, &Utf8Path::new(skills).join(below_root), path)
 }
 
-/// A path that starts in a folder below a base and stays below that base.
+/// Resolves a path from a folder below a base. Returns `None` if it leaves the base.
 fn place(base: Base, from: &Utf8Path, path: &str) -> Option<Place> {
     let mut parts: Vec<&str> = from.components().map(|part| part.as_str()).collect();
     for part in Utf8Path::new(path).components() {
@@ -162,11 +164,11 @@ fn place(base: Base, from: &Utf8Path, path: &str) -> Option<Place> {
     fs::is_beneath(&path).then_some(Place { base, path })
 }
 
-/// Reads what pointers lead to.
+/// Reads and caches shared files.
 pub(super) struct Shared<'a> {
     skill: &'a Skill,
     read: &'a dyn Fn(&Place) -> Result<String, ReadError>,
-    /// What was read already, by its place; nothing where it could not be read.
+    /// The files that were read, by location; `None` if one could not be read.
     known: Vec<(Place, Option<Document>)>,
 }
 
@@ -178,7 +180,7 @@ impl<'a> Shared<'a> {
         Shared { skill, read, known: Vec::new() }
     }
 
-    /// The file that a pointer names. One that leads nowhere is a finding.
+    /// Returns the file that a pointer names. Reports a pointer that cannot be followed.
     pub(super) fn open(
         &mut self,
         pointer: &Pointer,
@@ -239,8 +241,8 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// The blocks of a shared file that a pointer means: those below its anchor, or those that are about the skill's subject,
-/// or all of them. `None` if there is no such anchor.
+/// The blocks of a shared file that a pointer refers to: those below its anchor, or else those about the skill's
+/// subject, or else all. Returns `None` if the anchor does not exist.
 pub(super) fn meant<'a>(
     document: &'a Document,
     anchor: Option<&str>,
@@ -257,7 +259,7 @@ pub(super) fn meant<'a>(
     Some(document.blocks.iter().collect())
 }
 
-/// The blocks below the title of an anchor: of that very name, or else of one that starts with it.
+/// The blocks below the title that equals the anchor, or else starts with it.
 fn below_anchor<'a>(document: &'a Document, anchor: &str) -> Option<Vec<&'a Block>> {
     let wanted = words(anchor);
     let names: Vec<String> = document.titles.iter().map(|title| words(&title.text)).collect();

@@ -1,4 +1,4 @@
-//! What not to flag, and which files come first.
+//! Extracts false-positive rules and priority files.
 
 use repertoire_text::Source;
 
@@ -15,7 +15,7 @@ use super::pointer::{self, Shared, targets_of};
 use super::sections::{is_false_positives, is_flagged, is_left_out, is_priority};
 use super::tree::{Block, Document, Item, Kind, Table, Title};
 
-/// Finds the rules for what not to flag.
+/// Finds the false-positive rules of a skill.
 pub(super) fn false_positives(
     document: &Document,
     subjects: &[Vec<String>],
@@ -32,13 +32,12 @@ pub(super) fn false_positives(
             continue;
         }
         let Some(target) = shared.open(&pointer, &document.source, out) else { continue };
-        let counts = |block: &Block| matches!(block.kind, Kind::Item(_));
-        match pointer::meant(target, pointer.anchor.as_deref(), subjects, counts) {
+        match pointer::meant(target, pointer.anchor.as_deref(), subjects, is_item) {
             Some(mut blocks) => {
-                // In a file about more than false positives, the sections about them are meant.
+                // In a file about more than false positives, use the sections about them.
                 let about = target.titles_below(is_false_positives);
                 let is_about = |block: &&Block| block.title.is_some_and(|at| about[at]);
-                if pointer.anchor.is_none() && blocks.iter().any(|b| counts(b) && is_about(b)) {
+                if pointer.anchor.is_none() && blocks.iter().any(|b| is_item(b) && is_about(b)) {
                     blocks.retain(is_about);
                 }
                 rules.extend(rules_of(&without_flagged(target, blocks)), target, out);
@@ -49,14 +48,18 @@ pub(super) fn false_positives(
     rules.list
 }
 
+fn is_item(block: &Block) -> bool {
+    matches!(block.kind, Kind::Item(_))
+}
+
 fn without_flagged<'a>(document: &Document, mut blocks: Vec<&'a Block>) -> Vec<&'a Block> {
     let flagged = document.titles_below(is_flagged);
     blocks.retain(|block| block.title.is_none_or(|at| !flagged[at]));
     blocks
 }
 
-/// The bullets of a section, or its sentences where it has none. What only points to another file is no rule. Code keeps
-/// its marks: it says which files and which lines a rule is about.
+/// The bullets of a section, or its paragraphs if it has none. Blocks that point to another file are not rules. Code
+/// keeps its backticks, which tell the review which files and lines a rule is about.
 fn rules_of(section: &[&Block]) -> Vec<Bullet> {
     let says_something = |block: &&Block| targets_of(block).is_empty();
     let own = section.iter().copied().filter(says_something);
@@ -69,7 +72,7 @@ fn rules_of(section: &[&Block]) -> Vec<Bullet> {
     found
 }
 
-/// `**False positives:** fixtures and samples`, in one paragraph.
+/// Labelled paragraphs such as `**False positives:** fixtures and samples`.
 fn labelled(document: &Document) -> Vec<Bullet> {
     let of_block = |(block, inline): (&Block, &Inline)| {
         let lead = lead_of(inline).filter(|lead| words(&lead.name).contains("false positive"))?;
@@ -79,7 +82,7 @@ fn labelled(document: &Document) -> Vec<Bullet> {
     paragraphs(outside(document, is_left_out)).filter_map(of_block).collect()
 }
 
-/// Rules so far, each once.
+/// The rules that were found so far, without duplicates.
 #[derive(Default)]
 struct Rules {
     list: Vec<String>,
@@ -109,7 +112,7 @@ impl Rules {
     }
 }
 
-/// Finds which files come first.
+/// Finds the priority files of a skill.
 pub(super) fn priority_files(document: &Document, out: &mut Findings) -> Option<PriorityFiles> {
     let source = &document.source;
     let mut patterns: Vec<(_, String)> = Vec::new();
@@ -117,7 +120,7 @@ pub(super) fn priority_files(document: &Document, out: &mut Findings) -> Option<
     for block in &section {
         let (globs, broken) = match &block.kind {
             Kind::Item(item) => glob::of_item(&item.lead, block.span.slice(source.text())),
-            // In prose only code is meant as a glob.
+            // In prose, only code is taken for a glob.
             Kind::Paragraph(inline) if inline.codes().next().is_some() => glob::of_item(inline, ""),
             Kind::Table(table) => of_table(table, source),
             Kind::Paragraph(_) | Kind::Title => continue,
@@ -142,7 +145,7 @@ pub(super) fn priority_files(document: &Document, out: &mut Findings) -> Option<
     (!patterns.is_empty()).then_some(PriorityFiles { patterns })
 }
 
-/// The globs in the cells of a table, and what looks like one and is none.
+/// Returns the globs in the cells of a table, and the texts that look like a glob but are invalid.
 fn of_table(table: &Table, source: &Source) -> (Vec<String>, Vec<String>) {
     let (mut globs, mut broken) = (Vec::new(), Vec::new());
     for cell in table.rows.iter().flat_map(|row| &row.cells) {
@@ -154,7 +157,7 @@ fn of_table(table: &Table, source: &Source) -> (Vec<String>, Vec<String>) {
     (globs, broken)
 }
 
-/// The blocks of the sections of a kind, without those that speak to whoever chooses a skill.
+/// The blocks of the sections that `is_kind` accepts, except those about when to use the skill.
 pub(super) fn section(document: &Document, is_kind: impl Fn(&Title) -> bool) -> Vec<&Block> {
     let inside = document.titles_below(is_kind);
     let mut blocks = outside(document, is_left_out);
@@ -162,7 +165,7 @@ pub(super) fn section(document: &Document, is_kind: impl Fn(&Title) -> bool) -> 
     blocks
 }
 
-/// Blocks that stand below no title of a kind.
+/// The blocks that are not below a title that `is_kind` accepts.
 pub(super) fn outside(document: &Document, is_kind: impl Fn(&Title) -> bool) -> Vec<&Block> {
     let inside = document.titles_below(is_kind);
     document.blocks.iter().filter(|block| block.title.is_none_or(|at| !inside[at])).collect()

@@ -1,17 +1,17 @@
-//! What a section is for, by the words of its title.
+//! Recognises the purpose of a section by the words of its title.
 
 use super::inline::{has_words, words};
 use super::tree::Title;
 
-/// Headings that are looked for in a skill for reviews, as a person would write them.
+/// The headings of a review skill, for a message.
 pub(super) const REVIEW_HEADINGS: &str = "a heading or bold label with a severity such as `Injection (Critical)`, `Categories Checked`, `Focus Areas`, \
      `Auto-Validated Patterns`, `False Positives` and `Scope Prioritization`";
 
-/// Parts of a method that are looked for, as a person would write them.
+/// The headings of a methodology skill, for a message.
 pub(super) const METHOD_HEADINGS: &str =
     "a first paragraph, `Approach`, `Mindset`, numbered steps, `The Process` and questions";
 
-/// Sections that speak to whoever chooses a skill, not to whoever follows it.
+/// Sections about when to use a skill, which are not instructions.
 pub(super) fn is_left_out(title: &Title) -> bool {
     let words = words(&title.text);
     ["when to use", "when not to use", "process overview"]
@@ -25,7 +25,7 @@ pub(super) fn is_focus(title: &Title) -> bool {
     ["categories checked", "focus areas", "focus area"].iter().any(|name| has_words(&words, name))
 }
 
-/// Sections that list what to look for under another name: read where there is nothing else.
+/// Sections that list checks under another name. Used only if there are no focus areas.
 pub(super) fn is_checklist(title: &Title) -> bool {
     let words = words(&title.text);
     let names = [
@@ -55,7 +55,7 @@ pub(super) fn is_false_positives(title: &Title) -> bool {
     names.iter().any(|name| has_words(&words, name))
 }
 
-/// Titles among the false positives below which the opposite stands: `Only flag these when`.
+/// Titles within the false positives that introduce the opposite: `Only flag these when`.
 pub(super) fn is_flagged(title: &Title) -> bool {
     let words = words(&title.text);
     ["only flag", "always flag", "still flag", "do flag", "flag", "except", "exceptions"]
@@ -72,7 +72,7 @@ pub(super) fn is_priority(title: &Title) -> bool {
     names.iter().any(|name| has_words(&words, name))
 }
 
-/// Sections below which a severity is an example or a definition, not something to look for.
+/// Sections in which a severity is an example or a definition instead of a focus area.
 pub(super) fn is_about_reports(title: &Title) -> bool {
     let words = words(&title.text);
     let first = words.split(' ').next().unwrap_or("");
@@ -80,7 +80,7 @@ pub(super) fn is_about_reports(title: &Title) -> bool {
         || has_words(&words, "output format")
 }
 
-/// Titles inside a focus area that only introduce its checks.
+/// Titles within a focus area that introduce its checks.
 pub(super) fn is_introduction(title: &Title) -> bool {
     let words = words(&title.text);
     let first = words.split(' ').next().unwrap_or("");
@@ -88,7 +88,7 @@ pub(super) fn is_introduction(title: &Title) -> bool {
         || matches!(words.as_str(), "what to check" | "what to look for" | "red flags")
 }
 
-/// Titles inside a focus area below which no checks stand.
+/// Titles within a focus area that contain no checks.
 pub(super) fn is_aside(title: &Title) -> bool {
     let words = words(&title.text);
     let first = words.split(' ').next().unwrap_or("");
@@ -147,7 +147,7 @@ pub(super) fn is_steps(title: &Title) -> bool {
     !is_condition && names.iter().any(|name| has_words(&words, name))
 }
 
-/// `Verification Checklist`, `Checklist before you are done`: what holds at the end, not what to do.
+/// `Verification Checklist`, `Checklist before you are done`: describes a result instead of actions.
 pub(super) fn is_verification(title: &Title) -> bool {
     let words = words(&title.text);
     let names = ["verification", "verify", "done", "completion", "complete", "final", "acceptance"];
@@ -160,7 +160,7 @@ pub(super) fn is_questions(title: &Title) -> bool {
     has_words(&words, "questions") || has_words(&words, "question")
 }
 
-/// Sections whose lists show what goes wrong, or how something looks: no steps and no questions.
+/// Sections whose lists illustrate mistakes or output. They contain neither steps nor questions.
 pub(super) fn is_illustration(title: &Title) -> bool {
     let words = words(&title.text);
     let names = [
@@ -185,16 +185,19 @@ pub(super) fn is_illustration(title: &Title) -> bool {
     names.iter().any(|name| has_words(&words, name))
 }
 
-/// Words of what a skill reviews, with plurals made singular: `bug`, `technical debt`.
+/// The words of a subject in the singular: `bug`, `technical debt`.
 pub(super) fn stems(text: &str) -> Vec<String> {
-    let stem = |word: &str| match word.strip_suffix('s') {
-        Some(one) if one.len() > 2 => one.to_owned(),
-        _ => word.to_owned(),
-    };
-    words(text).split(' ').filter(|word| !word.is_empty()).map(stem).collect()
+    words(text).split(' ').filter(|word| !word.is_empty()).map(singular).collect()
 }
 
-/// Whether a title names one of several subjects, each of which is all of its words.
+fn singular(word: &str) -> String {
+    match word.strip_suffix('s') {
+        Some(one) if one.len() > 2 => one.to_owned(),
+        _ => word.to_owned(),
+    }
+}
+
+/// Returns true if the title contains all words of one of the subjects.
 pub(super) fn names_subject(title: &Title, subjects: &[Vec<String>]) -> bool {
     let words = stems(&title.text);
     subjects

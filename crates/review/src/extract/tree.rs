@@ -1,5 +1,7 @@
-//! A Markdown text as titles and the blocks below them: the tree of the parser, laid flat in the order of the file, so
-//! that nothing here recurses however deep a text is nested. Code blocks and HTML are left out.
+//! Parses Markdown into titles and the blocks below them.
+//!
+//! The parser's tree is flattened in document order, so that nothing here recurses, however deeply a text is nested.
+//! Code blocks and HTML are left out.
 
 use std::ops::Range;
 
@@ -9,73 +11,65 @@ use repertoire_text::{Source, Span};
 use super::inline::{Inline, Style};
 use super::label::{is_title, lead_of};
 
-/// A text, read.
+/// A parsed Markdown document.
 pub(super) struct Document {
-    /// Where it stands.
     pub(super) source: Source,
     /// Headings and bold labels, in order.
     pub(super) titles: Vec<Title>,
-    /// Everything, in order.
+    /// All blocks, including titles, in order.
     pub(super) blocks: Vec<Block>,
 }
 
-/// A heading, or a bold paragraph that stands for one.
+/// A heading, or a bold paragraph that acts as one.
 pub(super) struct Title {
-    /// Its text.
     pub(super) text: String,
-    /// Its rank: 1 to 6 for headings, [`LABEL`] for labels.
+    /// The level: 1 to 6 for headings, [`LABEL`] for labels.
     pub(super) rank: u8,
-    /// The title above it; always one of an earlier place.
+    /// The index of the title above it, which is always smaller than its own.
     pub(super) parent: Option<usize>,
 }
 
 /// The rank of a bold label.
 pub(super) const LABEL: u8 = 7;
 
-/// A piece of a text.
+/// A block of a document.
 pub(super) struct Block {
-    /// The title that it stands below, or that it is.
+    /// The index of the title above it, or of the title itself.
     pub(super) title: Option<usize>,
-    /// Where it stands.
     pub(super) span: Span,
-    /// Whether it stands in a quotation: a remark to the reader of the file, mostly.
+    /// True if it is in a block quote, which is usually a remark to the reader of the file.
     pub(super) quoted: bool,
-    /// What it is.
     pub(super) kind: Kind,
 }
 
-/// What a block is.
+/// The kind of a block, with its content.
 pub(super) enum Kind {
-    /// The title itself.
     Title,
-    /// Prose.
     Paragraph(Inline),
-    /// An item of a list; those of the lists inside it follow as blocks of their own.
+    /// An item of a list. Items of nested lists follow as blocks of their own.
     Item(Item),
-    /// A table.
     Table(Table),
 }
 
-/// An item of a list.
 #[derive(Default)]
 pub(super) struct Item {
-    /// How many lists it stands in, from 1.
+    /// The nesting depth, from 1.
     pub(super) depth: usize,
-    /// Whether its list is numbered.
+    /// True if its list is numbered.
     pub(super) numbered: bool,
-    /// Its first paragraph.
+    /// The first paragraph.
     pub(super) lead: Inline,
-    /// Its other paragraphs.
+    /// The other paragraphs.
     pub(super) rest: Vec<Inline>,
 }
 
 impl Item {
-    /// All its paragraphs in one line.
+    /// The text of all paragraphs on one line.
     pub(super) fn plain(&self) -> String {
         self.joined(Inline::plain)
     }
 
-    /// As [`Item::plain`], with the marks of code.
+    /// As [`Item::plain`], with backticks around code.
     pub(super) fn marked(&self) -> String {
         self.joined(Inline::marked)
     }
@@ -92,35 +86,26 @@ impl Item {
     }
 }
 
-/// A table.
 #[derive(Default)]
 pub(super) struct Table {
-    /// The cells of the first row.
     pub(super) header: Vec<Cell>,
-    /// The other rows.
     pub(super) rows: Vec<Row>,
 }
 
-/// A row of a table.
 #[derive(Default)]
 pub(super) struct Row {
-    /// Where it stands.
     pub(super) span: Span,
-    /// Its cells.
     pub(super) cells: Vec<Cell>,
 }
 
-/// A cell of a table.
 #[derive(Default)]
 pub(super) struct Cell {
-    /// What it says.
     pub(super) inline: Inline,
-    /// Where it stands.
     pub(super) span: Span,
 }
 
 impl Document {
-    /// Reads the part of a source under a span.
+    /// Parses a part of a source.
     pub(super) fn read(source: &Source, span: Span) -> Self {
         let options =
             Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
@@ -132,19 +117,19 @@ impl Document {
         Document { source: source.clone(), titles: reader.titles, blocks: reader.blocks }
     }
 
-    /// A title and those above it, from the inside out.
+    /// A title and its ancestors, innermost first.
     pub(super) fn chain(&self, title: Option<usize>) -> impl Iterator<Item = &Title> {
         let above = |at: &usize| self.titles[*at].parent;
         std::iter::successors(title, above).map(|at| &self.titles[at])
     }
 
-    /// Blocks that stand below a title that passes, at any depth.
+    /// The blocks below a title that `passes` accepts, at any depth.
     pub(super) fn below(&self, passes: impl Fn(&Title) -> bool) -> Vec<&Block> {
         let passing = self.titles_below(passes);
         self.blocks.iter().filter(|block| block.title.is_some_and(|at| passing[at])).collect()
     }
 
-    /// For each title, whether it or one above it passes.
+    /// For each title, whether `passes` accepts it or one of its ancestors.
     pub(super) fn titles_below(&self, passes: impl Fn(&Title) -> bool) -> Vec<bool> {
         let mut out: Vec<bool> = Vec::with_capacity(self.titles.len());
         for title in &self.titles {
@@ -154,25 +139,25 @@ impl Document {
     }
 }
 
-/// A document that is being read.
+/// The state of parsing a document.
 #[derive(Default)]
 struct Reader<'a> {
     text: &'a str,
     base: usize,
     titles: Vec<Title>,
     blocks: Vec<Block>,
-    /// Whether each open list is numbered.
+    /// For each open list, whether it is numbered.
     lists: Vec<bool>,
-    /// The blocks of the open items.
+    /// The indexes of the blocks of the open items.
     items: Vec<usize>,
     inline: Inline,
     inline_span: Option<Range<usize>>,
     strong: usize,
-    /// Whether what is collected stands at the margin below an item, which Markdown counts to the item.
+    /// True if the collected text starts at the left margin below an item. Markdown counts it as part of the item.
     at_margin: bool,
-    /// How many quotations are open.
+    /// The number of open block quotes.
     quotes: usize,
-    /// How many code or HTML blocks are open.
+    /// The number of open code or HTML blocks.
     muted: usize,
     table: Option<(Table, Range<usize>)>,
     row: Row,
@@ -186,7 +171,7 @@ impl Reader<'_> {
             Event::Text(text) => self.push(Style::Plain, &text, range),
             Event::Code(code) => self.push(Style::Code, &code, range),
             Event::SoftBreak | Event::HardBreak => self.push(Style::Plain, " ", range),
-            // Comments and tags are for other readers; `<br>` is the one that parts words.
+            // Ignore comments and tags, but separate words at `<br>`.
             Event::InlineHtml(_) => self.push(Style::Plain, " ", range),
             _ => {}
         }
@@ -201,7 +186,7 @@ impl Reader<'_> {
         self.cover(range);
     }
 
-    /// Makes the text that is collected reach over a range.
+    /// Extends the span of the collected text.
     fn cover(&mut self, range: Range<usize>) {
         self.inline_span = Some(match self.inline_span.take() {
             Some(before) => before.start.min(range.start)..before.end.max(range.end),
@@ -291,7 +276,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A bold line at the margin right below an item is meant as a label, though no blank line parts the two.
+    /// Ends the item before a bold line at the left margin: it is meant as a label, even without a blank line between
+    /// them.
     fn leave_item(&mut self, range: &Range<usize>) {
         let is_at_margin = self.text[..range.start].ends_with('\n');
         if is_at_margin && !self.items.is_empty() && self.inline_span.is_some() {
@@ -304,7 +290,7 @@ impl Reader<'_> {
         let numbered = self.lists.last().copied().unwrap_or(false);
         let item = Item { depth: self.lists.len(), numbered, ..Item::default() };
         self.items.push(self.blocks.len());
-        // The range of an item covers the lists inside it; its first line is place enough.
+        // The range of an item includes nested lists, so start with an empty span: its first paragraph extends it.
         self.block(range.start..range.start, Kind::Item(item));
     }
 
@@ -313,7 +299,7 @@ impl Reader<'_> {
         self.title(text, level as u8, range);
     }
 
-    /// A heading closes those of its rank and below; a label closes the label before it.
+    /// Adds a title. A heading closes headings of the same or a lower level; a label closes the label before it.
     fn title(&mut self, text: String, rank: u8, range: Range<usize>) {
         let mut parent = self.blocks.last().and_then(|block| block.title);
         while let Some(at) = parent
@@ -327,7 +313,7 @@ impl Reader<'_> {
         self.blocks.push(Block { title, span, quoted: false, kind: Kind::Title });
     }
 
-    /// Puts away the text that was collected: into the open item, or as a paragraph or label of its own.
+    /// Stores the collected text: in the open item, or as a paragraph or a label.
     fn finish_inline(&mut self) {
         let at_margin = std::mem::take(&mut self.at_margin);
         let Some(range) = self.inline_span.clone() else { return };

@@ -1,11 +1,11 @@
-//! The YAML of resolved skills, as the documentation of review skills shows it.
+//! Writes resolved skills as YAML, in the form of the review skills' documentation.
 
 use repertoire_text::Span;
 use repertoire_text::yaml::{Entry, Flow, Mapping, Node, Scalar, Style, Value, emit};
 
 use super::{FocusArea, Methodology, Pattern, ReviewKind, ReviewSkill};
 
-/// Writes resolved skills as YAML. What is not there is left out, but for `primary_agent`, whose absence says something.
+/// Writes resolved skills as YAML. Absent fields are left out, except for `primary_agent`, where null means all agents.
 pub fn to_yaml(skills: &[ReviewSkill]) -> String {
     emit(&mapping(vec![("resolved_skills", list(skills, skill))]))
 }
@@ -78,13 +78,12 @@ fn list<T>(items: &[T], node: impl Fn(&T) -> Node) -> Node {
 }
 
 fn mapping(entries: Vec<(&'static str, Node)>) -> Node {
-    let entry = |(key, value): (&str, Node)| Entry {
-        key: key.to_owned(),
-        key_span: Span::default(),
-        value,
-    };
-    let entries = entries.into_iter().map(entry).collect();
+    let entries = entries.into_iter().map(mapping_entry).collect();
     Node::made(Value::Mapping(Mapping { entries, flow: Flow::Block }))
+}
+
+fn mapping_entry((key, value): (&'static str, Node)) -> Entry {
+    Entry { key: key.to_owned(), key_span: Span::default(), value }
 }
 
 fn text(text: &str) -> Node {

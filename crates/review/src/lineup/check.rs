@@ -1,4 +1,4 @@
-//! What only a whole line-up can show.
+//! Validates a complete line-up, after files have been merged.
 
 use repertoire_skill::name::nearest;
 
@@ -8,48 +8,37 @@ use super::{Lineup, Pair};
 use crate::finding::Phase;
 use crate::record::Depth;
 
-/// Why a line-up cannot review.
+/// A reason why a line-up cannot be used for a review.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// A name that is none.
     #[error(
         "`{0}` is no name of an agent; use small letters, digits and hyphens, and `-agent` at the end"
     )]
     BadName(String),
-    /// Two agents have a name, or an agent has that of the synthesis.
+    /// Two agents share a name, or an agent has the name of the synthesis agent.
     #[error("there are two agents `{0}`; give one another name")]
     SameName(String),
-    /// More agents than one review may have.
     #[error("there are {0} agents, and {AGENTS_MAX} is the limit; take some out")]
     TooManyAgents(usize),
-    /// More pairs than one review may have.
     #[error("there are {0} pairs, and {PAIRS_MAX} is the limit; take some out")]
     TooManyPairs(usize),
-    /// A depth without a phase.
     #[error("`phases.{0}` is empty; name the phases, such as `[patterns, quick, validation]`")]
     NoPhases(&'static str),
-    /// A phase without an agent.
     #[error(
         "no agent takes part in the phase `{0}`; give one `{0}: strong`, or take the phase out"
     )]
     NoAgent(Phase),
-    /// A phase that needs a model, and has none.
+    /// A phase lacks the model that it needs.
     #[error("`{0}` is missing; say `strong` or `fast`")]
     NoTier(&'static str),
-    /// A synthesis without an agent.
     #[error("`synthesis.agent` is missing; name it, such as `synthesis-agent`")]
     NoSynthesisAgent,
-    /// A pair of something that nobody finds.
+    /// A pair names a category that no agent has.
     #[error("a pair asks about `{category}`, and no agent has that category; {hint}")]
-    NoCategory {
-        /// The category.
-        category: String,
-        /// What to do.
-        hint: String,
-    },
+    NoCategory { category: String, hint: String },
 }
 
-/// What is wrong with a whole line-up; nothing, if it can review.
+/// Returns the problems of a line-up; an empty list if it is valid.
 pub fn check(lineup: &Lineup) -> Vec<Problem> {
     let mut problems = names(lineup);
     if lineup.agents.len() > AGENTS_MAX {
@@ -98,13 +87,10 @@ fn phases(lineup: &Lineup) -> Vec<Problem> {
     problems
 }
 
-/// A synthesis that has something to ask needs an agent, its model, and one that checks insights.
+/// Checks that a synthesis with questions has an agent, a model, and a model that validates insights.
 fn tiers(lineup: &Lineup) -> Vec<Problem> {
-    let asks = |depth: Depth| {
-        lineup.phases_at(depth).contains(&Phase::Synthesis)
-            && lineup.pairs_at(depth).next().is_some()
-    };
-    let (quick, deep) = (asks(Depth::Quick), asks(Depth::Deep));
+    let quick = has_synthesis(lineup, Depth::Quick);
+    let deep = has_synthesis(lineup, Depth::Deep);
     let synthesis = &lineup.synthesis;
     let mut problems = Vec::new();
     if (quick || deep) && synthesis.agent.is_empty() {
@@ -122,15 +108,21 @@ fn tiers(lineup: &Lineup) -> Vec<Problem> {
     problems
 }
 
+/// Returns true if a review of this depth asks synthesis questions.
+fn has_synthesis(lineup: &Lineup, depth: Depth) -> bool {
+    lineup.phases_at(depth).contains(&Phase::Synthesis) && lineup.pairs_at(depth).next().is_some()
+}
+
 fn categories(lineup: &Lineup, pair: &Pair) -> Vec<Problem> {
-    let missing = |category: &&String| lineup.of_category(category).is_none();
-    let problem = |category: &String| {
-        let known = lineup.agents.iter().map(|agent| agent.category.as_str());
-        let hint = match nearest(category, known) {
-            Some(near) => format!("is `{near}` meant?"),
-            None => "add an agent for it, or take the pair out".to_owned(),
-        };
-        Problem::NoCategory { category: category.clone(), hint }
+    let missing = pair.categories.iter().filter(|category| lineup.of_category(category).is_none());
+    missing.map(|category| missing_category(lineup, category)).collect()
+}
+
+fn missing_category(lineup: &Lineup, category: &str) -> Problem {
+    let known = lineup.agents.iter().map(|agent| agent.category.as_str());
+    let hint = match nearest(category, known) {
+        Some(near) => format!("is `{near}` meant?"),
+        None => "add an agent for it, or take the pair out".to_owned(),
     };
-    pair.categories.iter().filter(missing).map(problem).collect()
+    Problem::NoCategory { category: category.to_owned(), hint }
 }

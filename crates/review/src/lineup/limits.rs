@@ -1,14 +1,14 @@
-//! The caps of a line-up.
+//! The limits of a line-up.
 
-/// Largest file of a line-up that is read.
+/// Maximum size of a line-up file.
 pub const FILE_BYTES_MAX: usize = 512 * 1024;
-/// Most agents of a line-up, those that others have added included: each of them costs a call.
+/// Maximum number of agents after merging. Each agent costs at least one call.
 pub const AGENTS_MAX: usize = 40;
-/// Most pairs of a line-up, for the same reason.
+/// Maximum number of pairs after merging. Each pair costs a call.
 pub const PAIRS_MAX: usize = 40;
-/// Most entries of any other list.
+/// Maximum number of entries in any other list.
 pub const ENTRIES_MAX: usize = 200;
-/// Most characters of one text: instructions, a question, a rule.
+/// Maximum length of a text: instructions, a question, a rule.
 pub const TEXT_CHARS_MAX: usize = 20_000;
-/// Most characters of a name or a key.
+/// Maximum length of a name or a key.
 pub const NAME_CHARS_MAX: usize = 64;

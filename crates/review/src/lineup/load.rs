@@ -1,4 +1,4 @@
-//! From a file to a line-up. What is wrong has a line, and what to do about it.
+//! Parses a line-up file. Every error has a line number and says what to do.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::name::nearest;
@@ -16,19 +16,18 @@ use super::{
 use crate::finding::Phase;
 use crate::record::{Depth, Subject};
 
-/// A file of a line-up that cannot be used.
+/// An error in a line-up file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}")]
 pub struct LineupError {
-    /// The file.
     pub file: Utf8PathBuf,
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: u32,
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub message: String,
 }
 
-/// What the YAML of a line-up may be.
+/// Limits on the YAML of a line-up. Nothing is repaired, so that a mistake is reported instead of guessed at.
 const YAML: yaml::Limits = yaml::Limits { depth_max: 8, nodes_max: 20_000, repairs_max: 0 };
 
 const SUBJECTS: &[(&str, Subject)] = &[("code", Subject::Code), ("docs", Subject::Docs)];
@@ -51,8 +50,8 @@ const SEVERITIES: &[(&str, Severity)] = &[
     ("Suggestion", Severity::Suggestion),
 ];
 
-/// Reads a line-up. A file that adds to another one may leave out everything but its `subject`; what only the whole can
-/// show is left to [`check`](super::check).
+/// Parses a line-up. A file that extends another one needs only its `subject`; rules that only a complete line-up can
+/// meet are left to [`check`](super::check).
 pub fn load(text: &str, file: &Utf8Path) -> Result<Lineup, LineupError> {
     let file = File { text, path: file };
     let whole = Span::new(0, text.len());
@@ -69,7 +68,7 @@ pub fn load(text: &str, file: &Utf8Path) -> Result<Lineup, LineupError> {
     lineup(&file, &node)
 }
 
-/// The file, for the places of errors.
+/// The file being parsed, for error positions.
 #[derive(Clone, Copy)]
 struct File<'a> {
     text: &'a str,
@@ -115,19 +114,18 @@ fn lineup(file: &File<'_>, node: &Node) -> Result<Lineup, LineupError> {
 
 fn phases(file: &File<'_>, node: &Node) -> Result<Phases, LineupError> {
     let fields = Fields::new(file, node, "`phases`", &["quick", "deep"])?;
-    let read = |key: &str| {
-        let phases = fields.words(key, PHASES)?;
-        match phases.is_sorted_by(|a, b| a < b) {
-            true => Ok(phases),
-            false => {
-                let order: Vec<&str> = PHASES.iter().map(|(word, _)| *word).collect();
-                let message =
-                    format!("phases come once each, and in this order: {}", order.join(", "));
-                Err(fields.error_at(key, message))
-            }
-        }
-    };
-    Ok(Phases { quick: read("quick")?, deep: read("deep")? })
+    Ok(Phases { quick: read_phases(&fields, "quick")?, deep: read_phases(&fields, "deep")? })
+}
+
+/// Reads a list of phases, which must be in the order in which they run.
+fn read_phases(fields: &Fields<'_>, key: &str) -> Result<Vec<Phase>, LineupError> {
+    let phases = fields.words(key, PHASES)?;
+    if phases.is_sorted_by(|a, b| a < b) {
+        return Ok(phases);
+    }
+    let order: Vec<&str> = PHASES.iter().map(|(word, _)| *word).collect();
+    let message = format!("phases come once each, and in this order: {}", order.join(", "));
+    Err(fields.error_at(key, message))
 }
 
 fn agent(file: &File<'_>, node: &Node) -> Result<Agent, LineupError> {
@@ -260,12 +258,12 @@ fn validation(file: &File<'_>, node: &Node) -> Result<ValidationRules, LineupErr
     })
 }
 
-/// Whether a text is the name of an agent: `security-agent`.
+/// Returns true if the text is a valid agent name, such as `security-agent`.
 pub(super) fn is_agent_name(name: &str) -> bool {
     name.strip_suffix("-agent").is_some_and(|own| is_key(own, '-'))
 }
 
-/// Whether a text has small letters, digits and one kind of sign within.
+/// Returns true if the text consists of lower-case letters and digits, with `sign` only between them.
 fn is_key(text: &str, sign: char) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == sign;
     text.chars().count() <= NAME_CHARS_MAX
@@ -275,12 +273,12 @@ fn is_key(text: &str, sign: char) -> bool {
         && !text.ends_with(sign)
 }
 
-/// A mapping whose fields are read by name.
+/// A mapping whose fields are read by key. Unknown keys are rejected when it is created.
 struct Fields<'a> {
     file: &'a File<'a>,
     mapping: &'a Mapping,
     span: Span,
-    /// What the mapping is, in words.
+    /// A description of the mapping for messages, such as "an agent".
     what: &'static str,
 }
 
@@ -308,7 +306,7 @@ impl<'a> Fields<'a> {
         Ok(Fields { file, mapping, span: node.span, what })
     }
 
-    /// A field that is there and is not null.
+    /// Returns the value of a key; `None` if it is absent or null.
     fn node(&self, key: &str) -> Option<&'a Node> {
         self.mapping.get(key).filter(|node| !node.is_null())
     }
@@ -328,7 +326,7 @@ impl<'a> Fields<'a> {
         self.error_at(key, format!("{} needs `{key}`: {what}", self.what))
     }
 
-    /// A text that must be there and say something.
+    /// Reads a text that must not be empty.
     fn required(&self, key: &str, what: &str) -> Result<String, LineupError> {
         match self.text(key)? {
             text if text.is_empty() => Err(self.missing(key, what)),
@@ -336,7 +334,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A text; empty if it is not there.
+    /// Reads a text; empty if the key is absent.
     fn text(&self, key: &str) -> Result<String, LineupError> {
         self.node(key).map_or(Ok(String::new()), |node| self.text_of(node, key))
     }
@@ -383,7 +381,7 @@ impl<'a> Fields<'a> {
         self.list(key, ENTRIES_MAX)?.iter().map(|node| self.text_of(node, key)).collect()
     }
 
-    /// A list of mappings.
+    /// Reads a list of mappings.
     fn each<T>(
         &self,
         key: &str,
@@ -393,7 +391,7 @@ impl<'a> Fields<'a> {
         self.list(key, max)?.iter().map(|node| read(self.file, node)).collect()
     }
 
-    /// A mapping within; its default if it is not there.
+    /// Reads a nested mapping; its default if the key is absent.
     fn part<T: Default>(
         &self,
         key: &str,

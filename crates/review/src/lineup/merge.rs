@@ -1,28 +1,27 @@
-//! One line-up on top of another one.
+//! Merges two line-ups.
 
 use super::{Agent, Lineup, Pair, Phases};
 
-/// Whose a line-up is.
+/// The origin of a line-up, which decides what it may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The user's own: it may add and replace.
+    /// The user's own line-up: it may add and replace.
     User,
-    /// The repository's: it may add, so that no repository can weaken the review of those who work on it.
+    /// A line-up of the repository: it may add but not replace, so that a repository cannot weaken its own review.
     Project,
 }
 
-/// Two line-ups in one.
+/// The result of [`merge`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merged {
-    /// The line-up.
     pub lineup: Lineup,
-    /// What was not taken over, and why.
+    /// Explanations of what was not merged.
     pub warnings: Vec<String>,
 }
 
-/// Puts a line-up on top of another one. Agents go by name and pairs by their categories: what is known is replaced at its
-/// place, what is new comes at the end. Lists of rules grow; texts and kinds of models that are given replace the others.
-/// A line-up for another subject adds nothing.
+/// Merges `additions` into `base`. Agents are matched by name and pairs by their categories: a match is replaced in
+/// place, others are appended. Lists of rules are united; texts and model tiers replace those of the base. A line-up
+/// for another subject adds nothing.
 pub fn merge(base: Lineup, additions: Lineup, source: Source) -> Merged {
     let mut merge = Merge { source, warnings: Vec::new() };
     let mut lineup = base;
@@ -69,7 +68,7 @@ struct Merge {
 }
 
 impl Merge {
-    /// Whether something may take the place of something else; says so if not.
+    /// Returns true if an existing value may be replaced. Adds a warning otherwise.
     fn may_replace(&mut self, what: &str) -> bool {
         if self.source == Source::Project {
             self.warnings.push(format!(

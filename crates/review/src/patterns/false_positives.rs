@@ -1,23 +1,22 @@
-//! False-positive rules, as far as they can be decided without understanding them.
+//! Applies false-positive rules, as far as that is possible without understanding them.
 //!
-//! Rules are prose. One that names files in backticks, or speaks of tests, examples, documentation and the like, is taken
-//! to be about such files. That is meant to be generous: a rule that is about a finding only takes away that the finding
-//! proves itself. Where it takes away the finding, [`names_file`] is strict.
+//! Rules are prose. A rule that names files in backticks, or mentions tests, examples, documentation and the like, is
+//! taken to be about such files. [`rule_hit`] is deliberately generous: a hit only means that a pattern does not prove
+//! the finding, which then goes to a validator. [`names_file`] is strict, because its hits remove a finding.
 
 use camino::Utf8Path;
 
 use crate::content::globs;
 use crate::scope::skip;
 
-/// What rules speak of, and which paths that is.
+/// A class of files, and the words by which rules refer to it.
 struct PathClass {
-    /// Words, one of which is in the rule.
+    /// Words of which one must occur in the rule.
     words: &'static [&'static str],
-    /// Folders.
     folders: &'static [&'static str],
-    /// Globs of names.
+    /// Globs of file names.
     names: &'static [&'static str],
-    /// What [`skip::by_path`] says of them.
+    /// Matching results of [`skip::by_path`].
     reasons: &'static [&'static str],
 }
 
@@ -93,7 +92,7 @@ const CLASSES: &[PathClass] = &[
     },
 ];
 
-/// The first rule that is about a file or these lines of it.
+/// Returns the first rule that is about a file, or about code in these lines.
 pub fn rule_hit<'a>(rules: &'a [String], path: &Utf8Path, lines_text: &str) -> Option<&'a str> {
     let is_about = |rule: &&String| {
         names_path(rule, path) || names_text(rule, lines_text) || speaks_of(rule, path)
@@ -101,7 +100,7 @@ pub fn rule_hit<'a>(rules: &'a [String], path: &Utf8Path, lines_text: &str) -> O
     rules.iter().find(is_about).map(String::as_str)
 }
 
-/// Folders and names of which nobody doubts what they are.
+/// Classes whose folders and names are unambiguous.
 const CERTAIN: &[PathClass] = &[
     PathClass {
         words: &["test", "tests", "testing", "spec", "specs"],
@@ -112,15 +111,15 @@ const CERTAIN: &[PathClass] = &[
     PathClass { words: &["fixture", "fixtures"], folders: &["fixtures"], names: &[], reasons: &[] },
 ];
 
-/// The first rule that is about a file for certain: it names it by a path or a glob, or speaks of tests or fixtures, and the
-/// file is in such a folder or has a usual name. What a pattern proves is left out by that alone, so a file does not hide
-/// because `seed` or `mock` is somewhere in its name.
+/// Returns the first rule that is certainly about a file: it names the file by a path or a glob, or it mentions tests
+/// or fixtures and the file has an unambiguous folder or name for these. A hit removes a finding that a pattern has
+/// proven, so a file must not escape because its name happens to contain `seed` or `mock`.
 pub fn names_file<'a>(rules: &'a [String], path: &Utf8Path) -> Option<&'a str> {
     let is_about = |rule: &&String| names_path(rule, path) || is_of(CERTAIN, rule, path);
     rules.iter().find(is_about).map(String::as_str)
 }
 
-/// What stands in backticks.
+/// The texts in backticks.
 fn quoted(rule: &str) -> impl Iterator<Item = &str> {
     rule.split('`').skip(1).step_by(2).map(str::trim).filter(|text| !text.is_empty())
 }
@@ -135,7 +134,7 @@ fn looks_like_path(text: &str) -> bool {
     plain && (glob || file)
 }
 
-/// Globs that stand in a text without backticks: no other word has a star and a slash or a dot.
+/// Globs outside of backticks. No ordinary word contains both an asterisk and a slash or a dot.
 fn bare_globs(rule: &str) -> impl Iterator<Item = &str> {
     let words = rule.split(|c: char| c.is_whitespace() || "`,;:()\"".contains(c));
     let words = words.map(|word| word.trim_end_matches('.'));
@@ -146,7 +145,7 @@ fn names_path(rule: &str, path: &Utf8Path) -> bool {
     let paths = quoted(rule).filter(|text| looks_like_path(text));
     paths.chain(bare_globs(rule)).any(|text| {
         let folder = text.trim_end_matches('/');
-        // A folder means all that is in it, wherever it is.
+        // A folder includes all files below it, and may be anywhere in the tree.
         let globs_of = [
             text.to_owned(),
             format!("{folder}/**"),
@@ -157,7 +156,8 @@ fn names_path(rule: &str, path: &Utf8Path) -> bool {
     })
 }
 
-/// Code that a rule quotes: `process.env`. A mere word is in too many lines.
+/// Returns true if the lines contain code that the rule quotes, such as `process.env`. Single words are ignored, since
+/// they occur in too many lines.
 fn names_text(rule: &str, lines_text: &str) -> bool {
     let code = quoted(rule).map(|text| text.split("...").next().unwrap_or(text).trim());
     let mut telling = code.filter(|text| {
@@ -171,7 +171,7 @@ fn speaks_of(rule: &str, path: &Utf8Path) -> bool {
     is_of(CLASSES, rule, path)
 }
 
-/// Whether a rule has a word of a class that a path is of.
+/// Returns true if the rule mentions one of the classes that the path belongs to.
 fn is_of(classes: &[PathClass], rule: &str, path: &Utf8Path) -> bool {
     let rule = rule.to_lowercase();
     let words: Vec<&str> = rule

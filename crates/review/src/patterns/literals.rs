@@ -1,17 +1,18 @@
-//! Fixed texts of regular expressions: one of them is in everything that matches.
+//! Extracts required literals from regular expressions: every match contains at least one of them.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Shorter ones are everywhere.
+/// Minimum length of a literal. Shorter ones occur in most files.
 const LETTERS_MIN: usize = 3;
-/// More of them say little.
+/// Maximum number of alternative literals. More of them would select most files.
 const TEXTS_MAX: usize = 64;
 
-/// Letters that count as `s` and `k` where upper and lower case do not matter. A text with one of them is searched for
-/// everything.
+/// The long s and the Kelvin sign, which fold to `s` and `k` in case-insensitive matching. All patterns are tried on a
+/// text that contains one of them.
 pub(super) const ODD_LETTERS: [char; 2] = ['\u{17f}', '\u{212a}'];
 
-/// Texts of which one, in any case, is in everything that an expression matches; `None` if there are none that say much.
+/// Returns literals of which every match contains at least one, ignoring case; `None` if there are none selective
+/// enough.
 pub(super) fn required(hir: &Hir) -> Option<Vec<String>> {
     match hir.kind() {
         HirKind::Literal(_) | HirKind::Class(_) => telling(vec![letters(hir)?]),
@@ -26,7 +27,7 @@ pub(super) fn required(hir: &Hir) -> Option<Vec<String>> {
     }
 }
 
-/// How many characters an expression has with its repetitions written out: how much work a letter of a text may be.
+/// The number of characters with repetitions expanded, which bounds the work per character of the searched text.
 pub(super) fn positions(hir: &Hir) -> usize {
     counted(hir, &|hir| match hir.kind() {
         HirKind::Literal(literal) => literal.0.len(),
@@ -35,7 +36,7 @@ pub(super) fn positions(hir: &Hir) -> usize {
     })
 }
 
-/// How many ranges of letters it has, likewise: how large it is when it is compiled.
+/// The number of character ranges with repetitions expanded, which determines the compiled size.
 pub(super) fn ranges(hir: &Hir) -> usize {
     counted(hir, &|hir| match hir.kind() {
         HirKind::Class(Class::Unicode(class)) => class.ranges().len(),
@@ -57,12 +58,12 @@ fn counted(hir: &Hir, leaf: &dyn Fn(&Hir) -> usize) -> usize {
     }
 }
 
-/// The most telling texts of parts that follow each other: of one part, or of neighbours that are letters.
+/// The most selective literals of a concatenation: those of one part, or a run of adjacent characters.
 fn best_of(parts: &[Hir]) -> Option<Vec<String>> {
     let mut choices: Vec<Vec<String>> = Vec::new();
     let mut run = String::new();
     for part in parts {
-        // What looks around does not stand between letters.
+        // Look-around assertions have no width, so they don't interrupt a run.
         if matches!(part.kind(), HirKind::Look(_)) {
             continue;
         }
@@ -75,6 +76,7 @@ fn best_of(parts: &[Hir]) -> Option<Vec<String>> {
         }
     }
     choices.extend(telling(vec![run]));
+    // Prefer longer literals up to 8 bytes, then fewer alternatives.
     choices.into_iter().max_by_key(|texts| {
         let shortest = texts.iter().map(String::len).min().unwrap_or_default();
         (shortest.min(8), std::cmp::Reverse(texts.len()))
@@ -86,7 +88,7 @@ fn telling(texts: Vec<String>) -> Option<Vec<String>> {
     (long && !texts.is_empty() && texts.len() <= TEXTS_MAX).then_some(texts)
 }
 
-/// A fixed text, or one letter in both cases.
+/// The text of a literal, or a class that holds a single letter in both cases.
 fn letters(hir: &Hir) -> Option<String> {
     match hir.kind() {
         HirKind::Literal(literal) => std::str::from_utf8(&literal.0).ok().map(str::to_owned),
@@ -105,14 +107,18 @@ fn letters(hir: &Hir) -> Option<String> {
 }
 
 fn one_letter(chars: &mut dyn Iterator<Item = char>) -> Option<String> {
-    let fold = |letter: char| match letter {
+    let first = fold_case(chars.next()?);
+    // A letter has at most a few case variants, so a long class need not be enumerated.
+    let same = first.is_ascii() && chars.take(4).all(|letter| fold_case(letter) == first);
+    same.then(|| first.to_string())
+}
+
+fn fold_case(letter: char) -> char {
+    match letter {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',
         other => other.to_ascii_lowercase(),
-    };
-    let first = fold(chars.next()?);
-    let same = first.is_ascii() && chars.take(4).all(|letter| fold(letter) == first);
-    same.then(|| first.to_string())
+    }
 }
 
 #[cfg(test)]
@@ -149,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_for_small_compiles() {
-        // The largest that may be: as many letters of all kinds, or as many characters, as are allowed.
+        // The largest patterns within the limits: by character ranges, and by positions.
         let words = r"\w\d ".repeat(4);
         let text = format!("(?:{})", "ab[cd]".repeat(500));
         for pattern in [words, text] {

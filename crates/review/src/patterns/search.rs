@@ -1,7 +1,7 @@
-//! How an expression is run over a change, so that one which looks far ahead for each match takes no more than it should.
+//! Runs a regular expression over a change in bounded time.
 //!
-//! The library finds one match in linear time, and all of them in the square of it. So a match ends within a few lines, and
-//! a line begins only a few.
+//! The regex crate finds one match in linear time, but finding all matches can take quadratic time. So each search is
+//! limited to a window of a few lines, and the number of matches that start in one line is limited.
 
 use std::ops::{ControlFlow, Range};
 
@@ -12,10 +12,11 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use crate::limits::{REVIEW_PATTERN_CHUNK_LINES, REVIEW_PATTERN_LINE_MATCHES_MAX, REVIEW_PATTERN_WINDOW_LINES};
 use crate::change::{ChangedFile, Hunk, LineKind, LineRange};
 
-/// Lines by which the window moves on where nothing matches: what is no longer than that is always in one.
+/// The number of lines by which the window advances if nothing matches. A match of at most this many lines always fits
+/// into one window.
 const STEP_LINES: usize = REVIEW_PATTERN_WINDOW_LINES / 2;
 
-/// Whether an expression may match a line break.
+/// Returns true if the expression can match a line break.
 pub(super) fn crosses_lines(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => false,
@@ -32,17 +33,16 @@ pub(super) fn crosses_lines(hir: &Hir) -> bool {
     }
 }
 
-/// An expression that is run.
+/// An expression to search for.
 pub(super) struct Search<'a> {
-    /// It.
     pub(super) regex: &'a Regex,
-    /// Whether it may match a line break.
+    /// True if the expression can match a line break.
     pub(super) crosses: bool,
-    /// Whether there is no time left.
+    /// Returns true once the search should stop.
     pub(super) is_over: &'a dyn Fn() -> bool,
 }
 
-/// The new side of all hunks of a file, in one text.
+/// The new side of all hunks of a file, as one text.
 pub(super) struct FileText<'a> {
     pub(super) path: &'a Utf8Path,
     pub(super) whole: String,
@@ -53,9 +53,9 @@ pub(super) struct FileText<'a> {
 pub(super) struct HunkText {
     start: usize,
     end: usize,
-    /// Where its lines begin, from its own start.
+    /// The offsets of its lines, relative to `start`.
     starts: Vec<usize>,
-    /// The numbers of its lines, and whether they came.
+    /// The number of each line, and whether it was added.
     lines: Vec<(u32, bool)>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> FileText<'a> {
         self.hunks.push(HunkText { start, end: self.whole.len(), starts, lines });
     }
 
-    /// Tells of every match within these lines, as [`HunkText::each`].
+    /// Calls `found` for every match within these lines, as [`HunkText::each`].
     pub(super) fn each(
         &self,
         search: &Search<'_>,
@@ -98,7 +98,7 @@ impl<'a> FileText<'a> {
 }
 
 impl HunkText {
-    /// The places of lines by their numbers.
+    /// Converts line numbers to indexes in `lines`.
     fn places(&self, range: LineRange) -> Range<usize> {
         let first = self.lines.partition_point(|(number, _)| *number < range.first);
         let end = self.lines.partition_point(|(number, _)| *number <= range.last);
@@ -109,7 +109,8 @@ impl HunkText {
         self.starts.partition_point(|start| *start <= offset).saturating_sub(1)
     }
 
-    /// Tells of the lines of every match that lies within some lines and has one that came, until it is told to stop.
+    /// Calls `found` with the lines of every match that lies within `places` and contains an added line, until `found`
+    /// breaks.
     fn each(
         &self,
         text: &str,
@@ -134,12 +135,14 @@ impl HunkText {
                 continue;
             };
             let first = self.line_at(next.start());
-            // A match that begins late in the window may be longer than what is left of it.
+            // The match starts late in the window, and may have been cut off by its end: search again from its first
+            // line.
             if first >= line + step && end < places.end {
                 (line, from, begun) = (first, begin_of(first), 0);
                 continue;
             }
-            // Blanks at its ends only say what a match stands between: they are no part of it.
+            // Leading and trailing whitespace is usually a delimiter in the expression, so don't count its lines as
+            // matched.
             let matched = next.as_str();
             let start = next.start() + (matched.len() - matched.trim_start().len());
             let stop = start.max(next.start() + matched.trim_end().len());
@@ -147,11 +150,11 @@ impl HunkText {
                 found(range)?;
             }
             begun = if first == line { begun + 1 } else { 1 };
-            // Where a match is always in one line, a second one there is the same place.
+            // If matches never cross lines, a second match in this line would report the same place.
             let enough = !search.crosses || begun >= REVIEW_PATTERN_LINE_MATCHES_MAX;
             from = if enough { next.end().max(begin_of(first + 1)) } else { next.end() };
             let now = self.line_at(from);
-            // Behind the last line there is no other.
+            // Past the end of the text there is no further line.
             let now = if from >= text.len() { places.end } else { now };
             begun = if now == first { begun } else { 0 };
             line = now;
@@ -159,9 +162,9 @@ impl HunkText {
         ControlFlow::Continue(())
     }
 
-    /// The lines of a match, if one of them came.
+    /// The lines of a match, if one of them was added.
     fn touched(&self, from: usize, to: usize) -> Option<LineRange> {
-        // The break at the end of a match is the end of its last line.
+        // A line break at the end of the match belongs to its last line.
         let (first, last) = (self.line_at(from), self.line_at(to.max(from + 1) - 1));
         let lines = self.lines.get(first..=last)?;
         let came = lines.iter().any(|(_, added)| *added);

@@ -1,4 +1,5 @@
-//! Decisions between the phases: what is suppressed, known or too mild, which claims hold, and what a verdict changes.
+//! Decides what happens to each finding between the phases: suppressed, already known, below the minimum severity,
+//! proven by a pattern, or changed by a validator's verdict.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +15,10 @@ use super::super::suppress;
 use super::super::validate::{self, Verdict};
 use super::{Plan, Work};
 
-/// What is decided of findings and insights, by their ids.
+/// The decided severity and validation of findings and insights, by id.
 pub(super) type Settled = BTreeMap<String, (Severity, Validation)>;
 
-/// A match of a pattern becomes a finding, or is left out with a reason.
+/// Turns a pattern match into a finding, or leaves it out because of a false-positive rule.
 pub(super) fn take_hit(plan: &Plan, hit: Hit, work: &mut Work) {
     let finding = Finding {
         id: format!("F{}", work.findings.len() + 1),
@@ -30,14 +31,14 @@ pub(super) fn take_hit(plan: &Plan, hit: Hit, work: &mut Work) {
         category: hit.category.clone(),
         severity: hit.severity,
         description: format!("The pattern `{}` of the skill `{}` matches.", hit.pattern, hit.skill),
-        // Its description says it all.
+        // The description of the pattern is sufficient.
         failure_scenario: String::new(),
         confidence: 1.0,
         fix: None,
         pattern: Some(hit.pattern.clone()),
         details: BTreeMap::new(),
     };
-    // The rules of its own skill: what others do not flag is about other things.
+    // Only the rules of the pattern's own skill apply here. Rules of other skills are about other findings.
     let own = plan.skills.iter().find(|resolved| resolved.skill.name == hit.skill);
     let rules = own.map(|own| own.skill.false_positive_rules.as_slice()).unwrap_or_default();
     match names_file(rules, &finding.file) {
@@ -49,7 +50,7 @@ pub(super) fn take_hit(plan: &Plan, hit: Hit, work: &mut Work) {
     }
 }
 
-/// Leaves out what nobody has to be asked about, and says of the others whether they are settled or due for a second opinion.
+/// Leaves out unwanted findings. Returns the findings that are settled without a validator, and those that need one.
 pub(super) fn sift(plan: &Plan, rules: &[String], work: &mut Work) -> (Settled, Vec<Finding>) {
     let (mut settled, mut due) = (Settled::new(), Vec::new());
     let files = Files::of(&plan.gathered.change);
@@ -73,7 +74,8 @@ pub(super) fn sift(plan: &Plan, rules: &[String], work: &mut Work) -> (Settled, 
     (settled, due)
 }
 
-/// Whether a pattern proves a finding. A claim that does not hold is written down, and the finding goes on without it.
+/// Returns true if a pattern proves the finding. A false claim is recorded, and the finding continues without the
+/// pattern.
 fn prove(
     plan: &Plan,
     rules: &[String],
@@ -96,7 +98,7 @@ fn prove(
     finding.pattern.is_some()
 }
 
-/// Why a finding is not reported, whatever a validator would say.
+/// Returns the reason why a finding is not reported, regardless of any validator.
 fn unwanted(plan: &Plan, files: &Files<'_>, finding: &Finding) -> Option<(Why, String)> {
     let file = files.get(&finding.file)?;
     let categories = [finding.category.clone()];
@@ -117,13 +119,13 @@ fn below(plan: &Plan, severity: Severity) -> Option<(Why, String)> {
         .then(|| (Why::BelowMinimum, format!("{severity} is below {}", plan.min_severity)))
 }
 
-/// Whether a pattern that an agent names really proves its finding.
+/// Checks that the pattern which an agent names proves its finding.
 fn claim(plan: &Plan, rules: &[String], finding: &Finding, pattern: &str) -> Result<(), String> {
     let file =
         plan.gathered.change.file(&finding.file).ok_or("the file is not part of the change")?;
     match plan.patterns.matches(pattern, file, finding.lines) {
         Claim::Holds { trusted: false, .. } => return Err("its skill is not trusted".to_owned()),
-        // A pattern proves what it says, not whatever is said about its lines.
+        // A pattern proves a problem of its own severity and category, not any claim about the matching lines.
         Claim::Holds { severity, .. } if finding.severity > severity => {
             return Err(format!("it proves something {severity}, and not {}", finding.severity));
         }
@@ -139,7 +141,7 @@ fn claim(plan: &Plan, rules: &[String], finding: &Finding, pattern: &str) -> Res
     }
 }
 
-/// What follows from a verdict, for a finding or an insight.
+/// Applies a validator's verdict to a finding or an insight.
 pub(super) fn settle(id: &str, verdict: Option<&Verdict>, work: &mut Work, settled: &mut Settled) {
     let finding = work.findings.iter().find(|finding| finding.id == *id);
     let thought = work.thoughts.iter().find(|thought| thought.id == *id);
@@ -171,7 +173,7 @@ pub(super) fn settle(id: &str, verdict: Option<&Verdict>, work: &mut Work, settl
     }
 }
 
-/// The findings that stand, with what stands for them.
+/// The findings that passed validation, with their fingerprints.
 pub(super) fn believed(plan: &Plan, settled: &Settled, work: &mut Work) -> Vec<Believed> {
     let mut out = Vec::new();
     let files = Files::of(&plan.gathered.change);
@@ -183,7 +185,7 @@ pub(super) fn believed(plan: &Plan, settled: &Settled, work: &mut Work) -> Vec<B
             continue;
         }
         let finding = Finding { severity: *severity, ..finding.clone() };
-        // Toned down it may be no worse than what was reported before.
+        // After a downgrade, the finding may be no worse than one that was reported before.
         if files.get(&finding.file).is_some_and(|file| is_known(plan, file, &finding)) {
             let reason = "it was reported before".to_owned();
             work.left_out.push(left_out(&finding, Some(fingerprint), Why::Known, reason));
@@ -194,7 +196,7 @@ pub(super) fn believed(plan: &Plan, settled: &Settled, work: &mut Work) -> Vec<B
     out
 }
 
-/// The insights that stand: agreed to, and with findings of both categories behind them.
+/// The insights that passed validation and still have findings of both categories.
 pub(super) fn insights(
     plan: &Plan,
     settled: &Settled,

@@ -1,4 +1,4 @@
-//! What is asked of a file again and again, made once: its lines, which of them came, and which are alike.
+//! Lazily computed indexes of a file: its lines, which of them were added, and which are equal.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -8,40 +8,38 @@ use camino::Utf8Path;
 
 use crate::change::{Change, ChangedFile, LineKind};
 
-/// A file whose lines are found at once, however often.
+/// A changed file with fast access to its lines.
 #[derive(Debug)]
 pub struct FileIndex<'a> {
     file: &'a ChangedFile,
-    /// Where its lines begin and end.
+    /// The byte range of each line, without its line break.
     lines: OnceLock<Vec<Range<usize>>>,
     came: OnceLock<HashSet<u32>>,
-    /// Of each line, how many of the same text come before it.
+    /// For each line, the number of lines before it with the same text.
     alike: OnceLock<Vec<u32>>,
 }
 
 impl<'a> FileIndex<'a> {
-    /// Nothing is looked at before it is asked for.
+    /// Creates an index. Its parts are computed on first use.
     pub fn of(file: &'a ChangedFile) -> Self {
         FileIndex { file, lines: OnceLock::new(), came: OnceLock::new(), alike: OnceLock::new() }
     }
 
-    /// The file.
     pub fn file(&self) -> &'a ChangedFile {
         self.file
     }
 
-    /// Its path.
     pub fn path(&self) -> &'a Utf8Path {
         &self.file.path
     }
 
-    /// The text of the line at a place, counted from 0.
+    /// The text of a line, by its index from 0.
     pub fn line(&self, at: usize) -> Option<&'a str> {
         let range = self.ranges().get(at)?;
         self.file.text.get(range.clone())
     }
 
-    /// How many lines it has.
+    /// The number of lines.
     pub fn line_count(&self) -> usize {
         self.ranges().len()
     }
@@ -61,7 +59,7 @@ impl<'a> FileIndex<'a> {
         })
     }
 
-    /// Whether the change brought a line.
+    /// Returns true if the change added this line, counted from 1.
     pub fn came(&self, line: u32) -> bool {
         let came = self.came.get_or_init(|| {
             let lines = self.file.hunks.iter().flat_map(|hunk| &hunk.lines);
@@ -70,7 +68,7 @@ impl<'a> FileIndex<'a> {
         came.contains(&line)
     }
 
-    /// How many lines of the same text, spaces aside, come before the one at a place.
+    /// The number of lines before a line (by its index from 0) with the same text, ignoring whitespace.
     pub(super) fn alike_before(&self, at: usize) -> u32 {
         let alike = self.alike.get_or_init(|| {
             let mut seen: HashMap<String, u32> = HashMap::new();
@@ -85,24 +83,24 @@ impl<'a> FileIndex<'a> {
     }
 }
 
-/// The files of a change by their paths.
+/// The indexed files of a change, by path.
 #[derive(Debug)]
 pub struct Files<'a>(BTreeMap<&'a Utf8Path, FileIndex<'a>>);
 
 impl<'a> Files<'a> {
-    /// Those of a change.
+    /// Creates an index for each file of a change.
     pub fn of(change: &'a Change) -> Self {
-        let one = |file: &'a ChangedFile| (file.path.as_path(), FileIndex::of(file));
-        Files(change.files.iter().map(one).collect())
+        let files = change.files.iter();
+        Files(files.map(|file| (file.path.as_path(), FileIndex::of(file))).collect())
     }
 
-    /// The file at a path.
+    /// Returns the file at a path.
     pub fn get(&self, path: &Utf8Path) -> Option<&FileIndex<'a>> {
         self.0.get(path)
     }
 }
 
-/// The text of a line without its spaces.
+/// Removes all whitespace from a line.
 pub(super) fn without_spaces(line: &str) -> String {
     line.chars().filter(|c| !c.is_whitespace()).collect()
 }

@@ -1,6 +1,6 @@
-//! Fixes as edits: the diff that an agent wrote, found again in the lines of the file.
+//! Turns an agent's diff into an edit by locating it in the file.
 //!
-//! A tool applies what it is given, so a diff becomes an edit only where its old side stands in the file letter for letter,
+//! Tools apply edits without further checks, so a diff becomes an edit only if its old side occurs in the file verbatim
 //! and at one place.
 
 use crate::change::{Change, LineRange};
@@ -9,18 +9,17 @@ use crate::record::Reported;
 
 use super::limits::FIX_LINES_MAX;
 
-/// Lines of a file and what to put in their place.
+/// A replacement of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Edit {
-    /// The lines.
     pub(super) lines: LineRange,
-    /// What comes instead, without line breaks; nothing if the lines go.
+    /// The new lines, without line breaks; empty if the lines are deleted.
     pub(super) replacement: Vec<String>,
-    /// Whether a line follows those that go.
+    /// True if a line follows the replaced ones.
     pub(super) has_next: bool,
 }
 
-/// The edit that a finding's fix means, if it is a diff whose place is certain.
+/// Returns the edit for a finding's fix. Returns `None` if the fix is not a diff or its place is ambiguous.
 pub(super) fn edit(finding: &Reported, change: &Change) -> Option<Edit> {
     let Some(Fix::Diff(diff)) = &finding.fix else { return None };
     let file: Vec<(u32, &str)> = match change.file(&finding.file) {
@@ -28,11 +27,11 @@ pub(super) fn edit(finding: &Reported, change: &Change) -> Option<Edit> {
         None => finding.excerpt.iter().map(|line| (line.number, line.text.as_str())).collect(),
     };
     let sides = Sides::parse(diff)?;
-    // Some write a blank after the mark for the eye.
+    // Some agents write a space after the `+` or `-`.
     sides.edit(&file, finding.lines).or_else(|| sides.unspaced()?.edit(&file, finding.lines))
 }
 
-/// Both sides of a diff of one place.
+/// The old and new lines of a diff with a single hunk.
 struct Sides {
     old: Vec<String>,
     new: Vec<String>,
@@ -66,19 +65,12 @@ impl Sides {
         (fits && old != new).then_some(Sides { old, new })
     }
 
-    /// The same with one blank less at the start of every line, if they all have one.
+    /// Removes one space from the start of every line. Returns `None` if a non-empty line has none.
     fn unspaced(&self) -> Option<Self> {
-        let without = |lines: &[String]| -> Option<Vec<String>> {
-            let cut = |line: &String| match line.is_empty() {
-                true => Some(String::new()),
-                false => line.strip_prefix(' ').map(str::to_owned),
-            };
-            lines.iter().map(cut).collect()
-        };
-        Some(Sides { old: without(&self.old)?, new: without(&self.new)? })
+        Some(Sides { old: without_space(&self.old)?, new: without_space(&self.new)? })
     }
 
-    /// Where the old side stands: where the finding is, or at the only place that there is.
+    /// Locates the old side in the file: at the cited lines, or else at the only place where it occurs.
     fn edit(&self, file: &[(u32, &str)], cited: LineRange) -> Option<Edit> {
         let is_here = |window: &&[(u32, &str)]| {
             let same = window.iter().zip(&self.old).all(|((_, text), old)| text == old);
@@ -103,7 +95,7 @@ impl Sides {
         Some(self.trimmed(first, file))
     }
 
-    /// The edit without the lines that are the same on both sides. One stays where nothing goes: there is no edit of no line.
+    /// Trims lines that are equal on both sides. Keeps one old line, since an edit cannot replace zero lines.
     fn trimmed(&self, first: u32, file: &[(u32, &str)]) -> Edit {
         let same_start = self.old.iter().zip(&self.new).take_while(|(old, new)| old == new).count();
         let start = same_start.min(self.old.len() - 1);
@@ -120,7 +112,18 @@ impl Sides {
     }
 }
 
-/// Lines before the first hunk that name files.
+fn without_space(lines: &[String]) -> Option<Vec<String>> {
+    let stripped = lines.iter().map(|line| {
+        if line.is_empty() {
+            Some(String::new())
+        } else {
+            line.strip_prefix(' ').map(str::to_owned)
+        }
+    });
+    stripped.collect()
+}
+
+/// Returns true for header lines that name files, and for Markdown fences around the diff.
 fn is_header(line: &str) -> bool {
     line.starts_with("--- ") && (line.contains('/') || line.contains('.'))
         || line.starts_with("+++ ") && (line.contains('/') || line.contains('.'))

@@ -1,7 +1,7 @@
-//! A review as workflow commands, which GitHub Actions shows as annotations beside the lines.
+//! Renders a review as workflow commands, which GitHub Actions shows as annotations beside the lines.
 //!
-//! GitHub shows ten annotations of a kind for a step and drops the others without a word. The worst come first here, and
-//! one notice says what there was no room for.
+//! GitHub shows at most ten annotations of each level per step, and silently drops the rest. So the worst findings come
+//! first, and a final notice says how many are missing.
 
 use crate::extract::Severity;
 
@@ -10,7 +10,7 @@ use super::{text, words};
 use crate::finding::Fix;
 use crate::record::{Insight, Reported, Review};
 
-/// The kind of an annotation.
+/// The level of an annotation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Error,
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// The annotations, one a line. A clean review has one notice.
+/// Renders one annotation per line. A clean review has a single notice.
 pub fn render(review: &Review) -> String {
     let mut sheet = Sheet::default();
     if let Some(text) = skills(review) {
@@ -57,7 +57,7 @@ pub fn render(review: &Review) -> String {
     sheet.finish(review)
 }
 
-/// Commands so far, and how many there are of each kind.
+/// The commands so far, with a count for each level.
 #[derive(Default)]
 struct Sheet {
     out: String,
@@ -66,7 +66,7 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// Adds a command if GitHub would show it. The last notice is for what it would not.
+    /// Adds a command, unless GitHub would drop it. One notice is reserved for the summary.
     fn add(&mut self, kind: Kind, properties: &[(&str, String)], message: &str) {
         let room = GITHUB_EACH_MAX - usize::from(kind == Kind::Notice);
         if self.shown[kind as usize] >= room {
@@ -78,10 +78,7 @@ impl Sheet {
     }
 
     fn finish(mut self, review: &Review) -> String {
-        let mut said = match review.is_clean() {
-            true => text::clean(review),
-            false => text::summary(review),
-        };
+        let mut said = if review.is_clean() { text::clean(review) } else { text::summary(review) };
         if self.unshown > 0 {
             let more = words::count(self.unshown, "annotation");
             said.push_str(&format!(" GitHub has no room for {more} more of this step."));
@@ -139,7 +136,7 @@ fn message(finding: &Reported) -> String {
     parts.join("\n\n")
 }
 
-/// One command on one line.
+/// Formats a workflow command on one line.
 fn command(kind: Kind, properties: &[(&str, String)], message: &str) -> String {
     let properties: Vec<String> = properties
         .iter()
@@ -150,7 +147,7 @@ fn command(kind: Kind, properties: &[(&str, String)], message: &str) -> String {
 }
 
 fn escape_data(text: &str) -> String {
-    // `##[` would be an older kind of command, wherever it stands.
+    // The runner also recognises `##[command]`, an older syntax, anywhere in a line.
     let text = text.replace("##[", "#\\u{23}[");
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -1,8 +1,8 @@
-//! A review as a page of its own: the diff with findings under their lines, and nothing that is loaded from anywhere.
+//! Renders a review as a self-contained page: the diff, with findings below their lines. The page loads nothing.
 //!
-//! The page allows its one style and its one script by their hashes, so nothing that a model wrote could run even if it got
-//! through as markup. Everything can be read and reached without the script; it only adds keys. The page is well-formed XML
-//! but for its first line, which is how tests know that nothing broke out of its place.
+//! Its content security policy allows one style and one script by their hashes, so that nothing a model wrote can run
+//! even if it got through as markup. The page works without the script, which only adds keyboard shortcuts. Except for
+//! its first line the page is well-formed XML, so that tests can check that no text broke out of its element.
 
 use repertoire_text::html::{escape_visibly as esc, source_hash};
 
@@ -21,7 +21,7 @@ mod tail;
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
 
-/// The page.
+/// Renders the page.
 pub fn render(review: &Review, change: &Change) -> String {
     let files = file::views(review, change);
     let mut out = start(review);
@@ -61,7 +61,7 @@ fn start(review: &Review) -> String {
     )
 }
 
-/// A title, a path or a name on one line.
+/// Escapes a title, a path or a name, on one line.
 fn name(text: &str) -> String {
     esc(&words::one_line(text, super::limits::NAME_CHARS_MAX))
 }

@@ -1,17 +1,17 @@
-//! A review for programs: the record itself.
+//! Renders the record itself as JSON.
 
 use schemars::{Schema, schema_for};
 
 use crate::record::Review;
 
-/// The record as JSON, indented.
+/// Renders the record as indented JSON.
 pub fn render(review: &Review) -> String {
     let mut out = serde_json::to_string_pretty(review).expect("a record has no keys but strings");
     out.push('\n');
     out
 }
 
-/// The shape of the record, published as a JSON Schema.
+/// The JSON Schema of the record.
 pub fn schema() -> Schema {
     schema_for!(Review)
 }

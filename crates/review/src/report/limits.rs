@@ -1,26 +1,26 @@
-//! The caps of what is shown. What is cut says so.
+//! The limits of reports. Truncation is always visible.
 
-/// Most characters of one text of a model.
+/// Maximum length of a text that a model wrote.
 pub const TEXT_CHARS_MAX: usize = 20_000;
-/// Most characters of a title, a path, a name.
+/// Maximum length of a title, a path or a name.
 pub const NAME_CHARS_MAX: usize = 300;
-/// Most characters of a line of code.
+/// Maximum length of a line of code.
 pub const LINE_CHARS_MAX: usize = 2_000;
-/// Most lines of a fix.
+/// Maximum number of lines in a fix.
 pub const FIX_LINES_MAX: usize = 200;
-/// Most results of a SARIF file: code scanning keeps no more of a run.
+/// Maximum number of results in a SARIF file. Code scanning accepts no more per run.
 pub const SARIF_RESULTS_MAX: usize = 5_000;
-/// Most annotations of one kind that GitHub shows of a step.
+/// Maximum number of annotations of one level that GitHub shows per step.
 pub const GITHUB_EACH_MAX: usize = 10;
-/// Most characters of the message of an annotation.
+/// Maximum length of an annotation's message.
 pub const GITHUB_MESSAGE_CHARS_MAX: usize = 4_000;
-/// Most lines of one file in the page.
+/// Maximum number of lines per file in the page.
 pub const PAGE_FILE_LINES_MAX: usize = 4_000;
-/// Most lines of all files in the page.
+/// Maximum number of lines of all files in the page.
 pub const PAGE_LINES_MAX: usize = 20_000;
-/// Most findings that were left out that the page lists.
+/// Maximum number of left-out findings in the page.
 pub const PAGE_LEFT_OUT_MAX: usize = 500;
-/// Lines around a finding that the page shows unfolded.
+/// Number of lines on both sides of a finding that the page does not fold.
 pub const PAGE_CONTEXT_LINES: u32 = 6;
-/// Fewer lines than these are not worth folding.
+/// Minimum number of lines that the page folds.
 pub const PAGE_FOLD_LINES_MIN: usize = 8;

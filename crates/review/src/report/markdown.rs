@@ -1,6 +1,6 @@
-//! A review in Markdown, for comments, summaries and files.
+//! Renders a review as Markdown, for comments, summaries and files.
 //!
-//! The structure is ours and the words are not: whatever a model writes stays a paragraph, a list or a block of code.
+//! Model output cannot change the structure: it is only ever a paragraph, a list or a code block.
 
 use crate::extract::Severity;
 
@@ -14,7 +14,7 @@ mod escape;
 
 use escape::{block, cell, code, fence, line};
 
-/// The review in Markdown. A clean one is short.
+/// Renders the review. A clean review is a single sentence, after any warnings.
 pub fn render(review: &Review) -> String {
     let mut parts = warnings(review);
     if review.is_clean() {
@@ -104,7 +104,7 @@ fn short(text: &str) -> String {
     words::one_line(text, NAME_CHARS_MAX)
 }
 
-/// The files, folded where there are many.
+/// The list of files, collapsed if there are more than ten.
 fn files(review: &Review) -> String {
     let rows = review.files.iter().map(|file| {
         let from = match &file.old_path {
@@ -116,36 +116,37 @@ fn files(review: &Review) -> String {
     });
     let rows: Vec<String> = rows.collect();
     let head = format!("**Files** ({})", rows.len());
-    match rows.len() <= 10 {
-        true => format!("{head}\n\n{}", rows.join("\n")),
-        false => format!(
-            "<details>\n<summary>{}</summary>\n\n{}\n\n</details>",
-            words::count(rows.len(), "file"),
-            rows.join("\n")
-        ),
+    if rows.len() <= 10 {
+        return format!("{head}\n\n{}", rows.join("\n"));
     }
+    format!(
+        "<details>\n<summary>{}</summary>\n\n{}\n\n</details>",
+        words::count(rows.len(), "file"),
+        rows.join("\n")
+    )
 }
 
-/// Categories by severity. A finding counts for the category that speaks for it, so that sums are sums.
+/// A table of categories by severity. Each finding counts only for its leading category, so that the totals add up.
 fn summary_table(review: &Review) -> String {
     let mut rows = vec![
         "## Summary\n".to_owned(),
         "| Category | Critical | Major | Minor | Suggestion | Total |".to_owned(),
         "|---|---:|---:|---:|---:|---:|".to_owned(),
     ];
-    let row = |name: &str, counts: [usize; 4]| {
-        let cells = counts.map(|number| match number {
-            0 => "–".to_owned(),
-            number => number.to_string(),
-        });
-        format!("| {name} | {} | {} |", cells.join(" | "), counts.iter().sum::<usize>())
-    };
     for (key, title) in words::table_categories(review) {
-        rows.push(row(&cell(&short(title)), words::category_counts(review, key)));
+        rows.push(summary_row(&cell(&short(title)), words::category_counts(review, key)));
     }
     let totals = Severity::ALL.map(|severity| words::with_severity(review, severity));
-    rows.push(row("**Total**", totals));
+    rows.push(summary_row("**Total**", totals));
     rows.join("\n")
+}
+
+fn summary_row(name: &str, counts: [usize; 4]) -> String {
+    let cells = counts.map(|number| match number {
+        0 => "–".to_owned(),
+        number => number.to_string(),
+    });
+    format!("| {name} | {} | {} |", cells.join(" | "), counts.iter().sum::<usize>())
 }
 
 fn show_finding(review: &Review, finding: &Reported) -> String {
@@ -179,15 +180,16 @@ fn show_finding(review: &Review, finding: &Reported) -> String {
     parts.join("\n\n")
 }
 
-/// A label and a text: on one line if the text is one.
+/// A label and a text: on one line if the text has only one.
 fn labelled(label: &str, text: &str) -> String {
-    match text.trim().contains('\n') {
-        true => format!("**{label}**\n\n{}", block(text)),
-        false => format!("**{label}** {}", block(text)),
+    if text.trim().contains('\n') {
+        format!("**{label}**\n\n{}", block(text))
+    } else {
+        format!("**{label}** {}", block(text))
     }
 }
 
-/// Code, cut where it is too much.
+/// Truncates a fix to [`FIX_LINES_MAX`] lines of at most [`LINE_CHARS_MAX`] characters.
 fn whole(text: &str) -> String {
     let lines = text.lines().take(FIX_LINES_MAX).map(|line| words::clip(line, LINE_CHARS_MAX));
     let mut out: Vec<String> = lines.collect();

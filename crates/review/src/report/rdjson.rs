@@ -1,4 +1,4 @@
-//! A review as reviewdog's diagnostics.
+//! Renders a review in reviewdog's diagnostic format.
 
 use crate::extract::Severity;
 use serde_json::{Value, json};
@@ -10,14 +10,14 @@ use crate::change::{Change, LineRange};
 use crate::finding::Fix;
 use crate::record::{Insight, Reported, Review};
 
-/// The review as `rdjson`, indented.
+/// Renders the review as indented `rdjson`.
 pub fn render(review: &Review, change: &Change) -> String {
     let mut out = format!("{:#}", report(review, change));
     out.push('\n');
     out
 }
 
-/// The same as a value.
+/// The report as a JSON value.
 pub fn report(review: &Review, change: &Change) -> Value {
     let findings = review.findings.iter().map(|finding| diagnostic(finding, change));
     let insights = review.insights.iter().map(insight);
@@ -63,22 +63,23 @@ fn insight(insight: &Insight) -> Value {
     })
 }
 
-/// Whole lines, both ends included: that is what lines without columns mean.
+/// A range of whole lines. Without columns, rdjson includes both end lines.
 fn range(lines: LineRange) -> Value {
     json!({ "start": { "line": lines.first.max(1) }, "end": { "line": lines.last.max(1) } })
 }
 
-/// What stands in place of whole lines; to delete them, their line breaks go as well.
+/// A replacement of whole lines. To delete lines, the range extends to the start of the next line.
 fn suggestion(edit: &Edit) -> Value {
-    match edit.replacement.is_empty() {
-        false => json!({ "range": range(edit.lines), "text": edit.replacement.join("\n") }),
-        true => json!({
+    if edit.replacement.is_empty() {
+        json!({
             "range": {
                 "start": { "line": edit.lines.first, "column": 1 },
                 "end": { "line": edit.lines.last.saturating_add(1), "column": 1 },
             },
             "text": "",
-        }),
+        })
+    } else {
+        json!({ "range": range(edit.lines), "text": edit.replacement.join("\n") })
     }
 }
 

@@ -1,7 +1,7 @@
-//! A review as SARIF 2.1.0, for code scanning.
+//! Renders a review as SARIF 2.1.0, for code scanning.
 //!
-//! An alert stays the same alert as long as its rule, its path and its fingerprint do, so rules are patterns and categories,
-//! and never titles. Insights have no fingerprint that would outlive a run, and are properties of the run.
+//! Code scanning recognises an alert by its rule, path and fingerprint, so rules are patterns and categories, never
+//! titles. Insights have no stable fingerprint, and are properties of the run instead of results.
 
 use crate::extract::Severity;
 use serde_json::{Map, Value, json};
@@ -19,21 +19,21 @@ mod rules;
 use line_hash::line_hash;
 use rules::Rules;
 
-/// The review as SARIF, indented.
+/// Renders the review as indented SARIF.
 pub fn render(review: &Review, change: &Change) -> String {
     let mut out = format!("{:#}", report(review, change));
     out.push('\n');
     out
 }
 
-/// The same as a value.
+/// The report as a JSON value.
 pub fn report(review: &Review, change: &Change) -> Value {
     let rules = Rules::of(review);
     let found = review.findings.iter().map(|finding| result(&rules, finding, change));
     let others = told_of(review).map(|left_out| other(review, &rules, left_out));
     let mut results: Vec<Value> = found.chain(others).collect();
     if review.left_out.iter().any(|left_out| left_out.why == Why::Known) {
-        // Where one result has a state, all of them have.
+        // Either all results of a run have a baseline state, or none.
         for result in &mut results {
             let state = result.get("baselineState").cloned().unwrap_or_else(|| "new".into());
             result["baselineState"] = state;
@@ -62,7 +62,7 @@ pub fn report(review: &Review, change: &Change) -> Value {
     })
 }
 
-/// Everything up to the last slash says which kind of run it is.
+/// The id of the run. Code scanning treats the part up to the last slash as the kind of analysis.
 fn automation_id(review: &Review) -> String {
     let lane = if review.depth == Depth::Patterns { "patterns" } else { "agents" };
     format!("repertoire/review/{}/{lane}/{}", words::subject(review.subject), review.id)
@@ -113,7 +113,8 @@ fn invocation(review: &Review, too_many: usize) -> Value {
     out
 }
 
-/// Who takes a result that is missing for one that is mended must know that not everything was looked at.
+/// Returns true if the whole change was reviewed. Otherwise code scanning must not take a missing result for a fixed
+/// one.
 fn is_success(review: &Review) -> bool {
     review.failed_calls().next().is_none() && !review.skipped.iter().any(|skipped| skipped.missed)
 }
@@ -170,13 +171,13 @@ fn message(finding: &Reported) -> String {
     text(&parts.join("\n\n"))
 }
 
-/// What others found in the same lines: it has no result of its own.
+/// A finding of another category about the same lines, as text: it has no result of its own.
 pub(super) fn also(also: &Also) -> String {
     let Also { title, category, severity, description } = also;
     format!("Also ({category}, {severity}): {title}. {description}")
 }
 
-/// A text of a model: cut, without what cannot be seen, and without what SARIF takes for a link.
+/// A text that a model wrote: truncated, with invisible characters made visible, and without SARIF's link syntax.
 fn text(text: &str) -> String {
     words::clip(&words::visible(text).replace("](", "] ("), TEXT_CHARS_MAX)
 }
@@ -192,20 +193,21 @@ fn location(path: &str, lines: LineRange, snippet: Option<String>) -> Value {
     json!({ "physicalLocation": { "artifactLocation": artifact(path), "region": region } })
 }
 
-/// Readers keep line numbers in 32 bits with a sign.
+/// The largest line number: many SARIF consumers use signed 32-bit integers.
 const LINE_MAX: u32 = i32::MAX as u32;
 
 fn artifact(path: &str) -> Value {
     json!({ "uri": uri(path), "uriBaseId": "%SRCROOT%" })
 }
 
-/// A path as a relative reference: everything but unreserved characters and `/` is percent-encoded.
+/// A path as a relative URI reference: everything but unreserved characters and `/` is percent-encoded.
 fn uri(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.trim_start_matches("./").trim_start_matches('/').bytes() {
-        match byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            true => out.push(char::from(byte)),
-            false => out.push_str(&format!("%{byte:02X}")),
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
         }
     }
     out
@@ -228,7 +230,7 @@ fn fingerprints(finding: &Reported, change: &Change) -> Value {
 }
 
 fn fix(finding: &Reported, edit: &Edit) -> Value {
-    // Whole lines; lines that go take their line break with them where there is one.
+    // Whole lines. Deleted lines include their line break, unless they end the file.
     let mut region = json!({ "startLine": edit.lines.first, "endLine": edit.lines.last });
     if edit.replacement.is_empty() && edit.has_next {
         region = json!({
@@ -251,7 +253,7 @@ fn fix(finding: &Reported, edit: &Edit) -> Value {
     })
 }
 
-/// Findings that are not reported and that tools should still know: a code-scanning view takes one that is gone for mended.
+/// Suppressed and known findings. They are included because code scanning takes an absent result for a fixed one.
 fn told_of(review: &Review) -> impl Iterator<Item = &LeftOut> {
     let said = review.left_out.iter();
     let said = said.filter(|left_out| matches!(left_out.why, Why::Suppressed | Why::Known));
@@ -280,7 +282,7 @@ fn other(review: &Review, rules: &Rules, left_out: &LeftOut) -> Value {
             }]);
         }
     }
-    // The path is what an agent said it was: only one that was looked at is a place.
+    // An agent wrote the path: use it as a location only if the file was reviewed.
     if review.files.iter().any(|file| file.path.as_str() == left_out.file) {
         let lines = left_out.lines.unwrap_or(LineRange::line(1));
         out["locations"] = json!([location(&left_out.file, lines, None)]);

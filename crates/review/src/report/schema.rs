@@ -1,4 +1,4 @@
-//! The shapes of those parts of a record that are declared elsewhere.
+//! JSON Schemas of the record's types that do not derive them.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::change::{FileStatus, LineRange, Skipped};
 use crate::finding::{Fix, Phase};
 use crate::lineup::ModelTier;
 
-/// Gives a type its schema, under its own name.
+/// Implements `JsonSchema` for a type, under its own name.
 macro_rules! describe {
     ($kind:ident, $($schema:tt)+) => {
         impl JsonSchema for $kind {

@@ -1,15 +1,14 @@
-//! What of a line is code: that which stands between as many backticks on both sides.
+//! Splits a line into text and code spans, which are delimited by equal numbers of backticks.
 
 /// A part of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Span<'a> {
-    /// Words.
     Text(&'a str),
     /// Code, without its backticks.
     Code(&'a str),
 }
 
-/// The parts of a line. Backticks that nothing closes are text.
+/// Splits a line. Backticks that are not closed are text.
 pub(super) fn spans(line: &str) -> Vec<Span<'_>> {
     let mut out = Vec::new();
     let (mut text_from, mut from) = (0, 0);
@@ -35,12 +34,12 @@ pub(super) fn spans(line: &str) -> Vec<Span<'_>> {
     out
 }
 
-/// How many backticks there are from a place on.
+/// The number of consecutive backticks at an offset.
 fn run_at(line: &str, at: usize) -> usize {
     line[at..].bytes().take_while(|byte| *byte == b'`').count()
 }
 
-/// Where a run of just so many backticks starts.
+/// The offset of the next run of exactly `run` backticks.
 fn closing(line: &str, mut from: usize, run: usize) -> Option<usize> {
     while let Some(at) = line[from..].find('`') {
         let start = from + at;

@@ -1,4 +1,4 @@
-//! A review for a terminal.
+//! Renders a review for a terminal.
 
 use anstyle::Style;
 use repertoire_text::styles::Styles;
@@ -15,7 +15,7 @@ mod pen;
 
 use pen::Pen;
 
-/// The review as text. A clean one is one line, after what a reader should know.
+/// Renders the review. A clean review is one line, after any warnings.
 pub fn render(review: &Review, look: &Look) -> String {
     let mut pen = Pen::new(look);
     warnings(&mut pen, review);
@@ -65,7 +65,7 @@ fn warnings(pen: &mut Pen, review: &Review) {
     }
 }
 
-/// `No findings in 4 files (quick review, 4 agents; Security, Bugs).`
+/// `No findings in 4 files (quick review, 4 agents; security, bugs).`
 pub(super) fn clean(review: &Review) -> String {
     let mut how = words::kind(review);
     if review.depth != Depth::Patterns {
@@ -208,7 +208,7 @@ pub(super) fn summary(review: &Review) -> String {
     format!("{found} in {files}; {how}.")
 }
 
-/// The files that were not looked at, by reason.
+/// The first ten skipped files with their reasons.
 fn skipped(review: &Review) -> String {
     let named = review.skipped.iter().take(10).map(|file| {
         format!("{} ({})", words::one_line(file.path.as_str(), NAME_CHARS_MAX), file.reason)

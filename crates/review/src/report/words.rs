@@ -1,4 +1,4 @@
-//! Words and figures that several outputs share.
+//! Phrases and figures that several formats share.
 
 use crate::extract::Severity;
 pub(super) use repertoire_text::invisible::shown_in_report as visible;
@@ -42,18 +42,18 @@ pub(super) fn dollars(usd: f64) -> String {
     format!("${usd:.4}")
 }
 
-/// `2026-11-16 09:30 UTC`; nothing for a moment that no calendar has.
+/// `2026-11-16 09:30 UTC`. Returns `None` if the time is out of range.
 pub(super) fn moment(ms: u64) -> Option<String> {
     let stamp = jiff::Timestamp::from_millisecond(i64::try_from(ms).ok()?).ok()?;
     Some(stamp.strftime("%Y-%m-%d %H:%M UTC").to_string())
 }
 
-/// What the whole review cost; nothing if nobody was asked.
+/// The cost of the whole review. Returns `None` if no call was made.
 pub(super) fn cost(review: &Review) -> Option<String> {
     cost_of(&review.calls.iter().collect::<Vec<_>>())
 }
 
-/// What calls cost together, as far as it is known; nothing if none was made.
+/// The known cost of several calls. Returns `None` if none was made.
 pub(super) fn cost_of(calls: &[&Call]) -> Option<String> {
     let mut made = calls.iter().filter(|call| call.outcome.is_made()).peekable();
     made.peek()?;
@@ -61,7 +61,7 @@ pub(super) fn cost_of(calls: &[&Call]) -> Option<String> {
     for call in made {
         sum += call.cost_usd.unwrap_or_default();
         known |= call.cost_usd.is_some();
-        // What failed before a model was reached may well have cost nothing.
+        // A call that failed before it reached a model probably cost nothing.
         whole &=
             call.cost_usd.is_some() || (call.outcome == CallOutcome::Failed && tokens(call) == 0);
     }
@@ -72,7 +72,7 @@ pub(super) fn cost_of(calls: &[&Call]) -> Option<String> {
     })
 }
 
-/// Tokens of a call, both ways.
+/// The input and output tokens of a call.
 pub(super) fn tokens(call: &Call) -> u64 {
     call.input_tokens.saturating_add(call.output_tokens)
 }
@@ -107,7 +107,7 @@ pub(super) fn subject(subject: Subject) -> &'static str {
     }
 }
 
-/// `completed`, `failed`, `skipped`.
+/// `completed`, `failed`, `skipped`, `not asked`.
 pub(super) fn outcome(outcome: CallOutcome) -> &'static str {
     match outcome {
         CallOutcome::Completed => "completed",
@@ -117,10 +117,9 @@ pub(super) fn outcome(outcome: CallOutcome) -> &'static str {
     }
 }
 
-/// Agents that looked at the change and answered.
+/// The number of agents that reviewed the change and answered.
 pub(super) fn agents(review: &Review) -> usize {
-    let looks = |phase: Phase| matches!(phase, Phase::Thorough | Phase::Quick | Phase::Gaps);
-    let answered = review.calls.iter().filter(|call| looks(call.phase));
+    let answered = review.calls.iter().filter(|call| is_agent_phase(call.phase));
     let answered = answered.filter(|call| call.outcome == CallOutcome::Completed);
     let mut names: Vec<&str> = answered.map(|call| call.agent.as_str()).collect();
     names.sort_unstable();
@@ -128,7 +127,11 @@ pub(super) fn agents(review: &Review) -> usize {
     names.len()
 }
 
-/// The name of a category, or its key where the review does not know it.
+fn is_agent_phase(phase: Phase) -> bool {
+    matches!(phase, Phase::Thorough | Phase::Quick | Phase::Gaps)
+}
+
+/// The title of a category; its key if the review does not list it.
 pub(super) fn category<'a>(review: &'a Review, key: &'a str) -> &'a str {
     review.categories.iter().find(|category| category.key == key).map_or(key, |known| &known.title)
 }
@@ -139,12 +142,12 @@ pub(super) fn categories(review: &Review, finding: &Reported) -> String {
     names.join(", ")
 }
 
-/// How many findings have a severity.
+/// The number of findings with this severity.
 pub(super) fn with_severity(review: &Review, severity: Severity) -> usize {
     review.findings.iter().filter(|finding| finding.severity == severity).count()
 }
 
-/// The categories that were looked for, and those that findings have besides.
+/// The keys and titles of the categories that were looked for, and of others that findings have.
 pub(super) fn table_categories(review: &Review) -> Vec<(&str, &str)> {
     let known = review.categories.iter();
     let mut out: Vec<(&str, &str)> =
@@ -158,12 +161,12 @@ pub(super) fn table_categories(review: &Review) -> Vec<(&str, &str)> {
     out
 }
 
-/// The category that speaks for a finding.
+/// The leading category of a finding.
 pub(super) fn lead(finding: &Reported) -> &str {
     finding.categories.first().map_or("review", String::as_str)
 }
 
-/// How many findings a category speaks for, by severity, the worst first.
+/// The number of findings led by a category, by severity, worst first.
 pub(super) fn category_counts(review: &Review, key: &str) -> [usize; 4] {
     Severity::ALL.map(|severity| {
         let of = |finding: &&Reported| finding.severity == severity && lead(finding) == key;
@@ -183,24 +186,27 @@ pub(super) fn by_severity(review: &Review) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Why something is believed.
+/// Describes the result of a validation.
 pub(super) fn believed(validation: &Validation) -> String {
-    let because = |words: String, reason: &str| match reason.trim() {
-        "" => words,
-        reason => format!("{words}: {reason}"),
-    };
     match validation {
         Validation::Pattern => "its pattern matches".to_owned(),
-        Validation::Valid { reason } => because("a validator agreed".to_owned(), reason),
+        Validation::Valid { reason } => with_reason("a validator agreed", reason),
         Validation::Downgraded { from, reason } => {
-            because(format!("a validator agreed and thought it less than {from}"), reason)
+            with_reason(&format!("a validator agreed and thought it less than {from}"), reason)
         }
         Validation::Accepted => "not checked at this depth".to_owned(),
-        Validation::Unverified { reason } => because("not verified".to_owned(), reason),
+        Validation::Unverified { reason } => with_reason("not verified", reason),
     }
 }
 
-/// Why something was left out, in words that also follow a number.
+fn with_reason(words: &str, reason: &str) -> String {
+    match reason.trim() {
+        "" => words.to_owned(),
+        reason => format!("{words}: {reason}"),
+    }
+}
+
+/// The reason for leaving out findings, phrased so that it can follow a number.
 pub(super) fn why(why: Why) -> &'static str {
     match why {
         Why::Malformed => "malformed",
@@ -221,7 +227,7 @@ pub(super) fn why(why: Why) -> &'static str {
     }
 }
 
-/// How many findings were left out, by reason.
+/// The number of left-out findings by reason, most frequent first.
 pub(super) fn left_out(review: &Review) -> Vec<(Why, usize)> {
     let mut counted: Vec<(Why, usize)> = Vec::new();
     for left_out in &review.left_out {
@@ -241,8 +247,8 @@ pub(super) fn left_out_words(review: &Review) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// What a reader should know, but for skills: warnings, and agents that did not answer. An agent that a warning is about
-/// already is not named again.
+/// The warnings of a review, and one for each failed call whose agent no other warning mentions. Warnings about
+/// unresolved skills are not included.
 pub(super) fn warnings(review: &Review) -> Vec<String> {
     let mut out = review.warnings.clone();
     for call in review.failed_calls() {
@@ -266,7 +272,7 @@ pub(super) fn phases(review: &Review) -> Vec<Phase> {
     phases
 }
 
-/// What a finding says besides, each with a label: details of its agent, and what others found in the same lines.
+/// The additional texts of a finding, with labels: the fields of its category, and findings of other categories.
 pub(super) fn points(review: &Review, finding: &Reported) -> Vec<(String, String)> {
     let details = finding.details.iter().map(|(key, text)| (label(key), text.clone()));
     let also = finding.also.iter().map(|also| {
@@ -276,7 +282,7 @@ pub(super) fn points(review: &Review, finding: &Reported) -> Vec<(String, String
     details.chain(also).collect()
 }
 
-/// `attack_vector` as `Attack vector`.
+/// Converts a key such as `attack_vector` to `Attack vector`.
 pub(super) fn label(key: &str) -> String {
     let words = clip(key, NAME_CHARS_MAX).replace(['_', '-'], " ");
     let mut chars = words.chars();
@@ -286,7 +292,7 @@ pub(super) fn label(key: &str) -> String {
     }
 }
 
-/// At most so many characters, and how many more there were.
+/// Truncates a text to `chars_max` characters, with a note that says how many were cut.
 pub(super) fn clip(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),
@@ -297,8 +303,8 @@ pub(super) fn clip(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// A text on one line, with single blanks, at most so many characters of it. What is hidden stays hidden: an output shows
-/// it in its own way.
+/// Collapses whitespace to put a text on one line, and truncates it. Invisible characters are kept: each format shows
+/// them in its own way.
 pub(super) fn one_line(text: &str, chars_max: usize) -> String {
     clip(&text.split_whitespace().collect::<Vec<_>>().join(" "), chars_max)
 }

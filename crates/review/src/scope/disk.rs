@@ -1,4 +1,4 @@
-//! Files outside a repository: all of them is reviewed, as they are.
+//! Gathers files outside of a repository, which are reviewed as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::content::{self, RelatedTest};
 use crate::record::ScopeRecord;
 use crate::rules::{self, Base};
 
-/// What is in the folders that are named.
+/// Gathers the files at the named paths.
 pub(super) fn gather(
     here: &Utf8Path,
     paths: &[Utf8PathBuf],
@@ -25,7 +25,7 @@ pub(super) fn gather(
     for folder in folders(here, &filter) {
         walk.folder(here, folder, 0);
     }
-    // What was named is looked at, also where there is too much of everything.
+    // Named files are included even if the walk has reached its limit.
     walk.files.extend(filter.places().filter(|at| here.join(at).is_file()).map(Utf8PathBuf::from));
     for wanted in filter.wanted() {
         if !walk.files.iter().any(|path| wanted.takes(path)) {
@@ -86,11 +86,10 @@ pub(super) fn gather(
     })
 }
 
-/// The folders that were named, those of files that were named, and where globs are looked for.
+/// The folders to walk: named folders, the folders of named files, and the top folder if there are globs.
 fn folders<'a>(here: &Utf8Path, filter: &'a Filter) -> BTreeSet<&'a Utf8Path> {
-    let folder = |place: &'a Utf8Path| match here.join(place).is_dir() {
-        true => place,
-        false => place.parent().unwrap_or(Utf8Path::new("")),
+    let folder = |place: &'a Utf8Path| {
+        if here.join(place).is_dir() { place } else { place.parent().unwrap_or(Utf8Path::new("")) }
     };
     let globs = filter.wanted().len() - filter.places().count();
     let top = (globs > 0).then_some(Utf8Path::new(""));
@@ -102,7 +101,7 @@ fn test(here: &Utf8Path, path: &Utf8Path, of: Utf8PathBuf) -> Option<RelatedTest
     Some(RelatedTest { path: path.to_owned(), of, text: content::cut_test(&file.text) })
 }
 
-/// Files below a folder: none that are hidden, and no links.
+/// Collects the files below a folder. Hidden files and links are ignored.
 #[derive(Default)]
 struct Walk {
     files: BTreeSet<Utf8PathBuf>,

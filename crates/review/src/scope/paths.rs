@@ -1,31 +1,31 @@
-//! Which files somebody means who names paths: files, folders and globs, from where they stand.
+//! Interprets the paths that a user names: files, folders and globs, relative to the current folder.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::ScopeError;
 
-/// What is meant by the paths that were named; everything if none was.
+/// A filter of named paths. Without any, all files match.
 pub(super) struct Filter {
     wanted: Vec<Wanted>,
 }
 
-/// One path that was named.
+/// A named path.
 pub(super) struct Wanted {
-    /// As it was said.
+    /// The path as the user wrote it.
     pub(super) said: Utf8PathBuf,
     meant: Meant,
 }
 
 enum Meant {
-    /// A file, or all that is in a folder.
+    /// A file, or everything below a folder.
     At(Utf8PathBuf),
-    /// What fits, and all that is in a folder that fits.
+    /// Matchers for the glob itself, and for everything below a matching folder.
     Glob(GlobMatcher, GlobMatcher),
 }
 
 impl Filter {
-    /// Paths as somebody in the folder `here` says them, for files below `top`.
+    /// Creates a filter from paths relative to `here`, for files below `top`.
     pub(super) fn new(
         here: &Utf8Path,
         top: &Utf8Path,
@@ -38,22 +38,21 @@ impl Filter {
         Ok(Filter { wanted: wanted.collect::<Result<_, ScopeError>>()? })
     }
 
-    /// Whether a file is meant.
+    /// Returns true if the filter includes a file.
     pub(super) fn takes(&self, path: &Utf8Path) -> bool {
         self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted.takes(path))
     }
 
-    /// Whether a file was named itself, and not only a folder that it is in.
+    /// Returns true if the user named this very file, not just a folder that contains it.
     pub(super) fn names(&self, path: &Utf8Path) -> bool {
         self.wanted.iter().any(|wanted| matches!(&wanted.meant, Meant::At(at) if at == path))
     }
 
-    /// The paths that were named.
     pub(super) fn wanted(&self) -> &[Wanted] {
         &self.wanted
     }
 
-    /// The places that were named, without globs.
+    /// The named files and folders, without globs.
     pub(super) fn places(&self) -> impl Iterator<Item = &Utf8Path> {
         self.wanted.iter().filter_map(|wanted| match &wanted.meant {
             Meant::At(at) => Some(at.as_path()),
@@ -63,7 +62,7 @@ impl Filter {
 }
 
 impl Wanted {
-    /// As it is shown: `.` says nothing to somebody who stands elsewhere.
+    /// The path for display. `.` is replaced by the path from the top, since it means nothing to other readers.
     pub(super) fn shown(&self) -> &Utf8Path {
         match &self.meant {
             Meant::At(at) if matches!(self.said.as_str(), "" | "." | "./") => at,
@@ -93,18 +92,19 @@ fn meant(here: &Utf8Path, top: &Utf8Path, said: &Utf8Path) -> Result<Meant, Scop
         (false, true) => normal(&folder.join(said)).ok_or_else(outside)?,
         (false, false) => folder.join("**").join(said),
     };
-    let matcher = |text: &str| {
-        let glob = GlobBuilder::new(text).literal_separator(true).build();
-        let wrong = |error: globset::Error| ScopeError::Glob {
-            glob: said.to_owned(),
-            why: error.kind().to_string(),
-        };
-        glob.map(|glob| glob.compile_matcher()).map_err(wrong)
-    };
-    Ok(Meant::Glob(matcher(glob.as_str())?, matcher(glob.join("**").as_str())?))
+    let matcher = compile_glob(glob.as_str(), said)?;
+    let below_matcher = compile_glob(glob.join("**").as_str(), said)?;
+    Ok(Meant::Glob(matcher, below_matcher))
 }
 
-/// A path relative to the top; the disk is asked if it leads there by way of a link.
+/// Compiles a glob. An error names the path as the user wrote it.
+fn compile_glob(text: &str, said: &Utf8Path) -> Result<GlobMatcher, ScopeError> {
+    let glob = GlobBuilder::new(text).literal_separator(true).build();
+    glob.map(|glob| glob.compile_matcher())
+        .map_err(|error| ScopeError::Glob { glob: said.to_owned(), why: error.kind().to_string() })
+}
+
+/// Makes a path relative to `top`. Symbolic links are resolved if it is not below `top` as written.
 fn below(whole: &Utf8Path, top: &Utf8Path) -> Option<Utf8PathBuf> {
     let plain = normal(whole)?;
     if let Ok(relative) = plain.strip_prefix(top) {
@@ -114,7 +114,7 @@ fn below(whole: &Utf8Path, top: &Utf8Path) -> Option<Utf8PathBuf> {
     real.strip_prefix(top).ok().map(Utf8Path::to_owned)
 }
 
-/// A path without `.` and `..`; `None` if it leads above its beginning.
+/// Removes `.` and `..` from a path. Returns `None` if it leads above its start.
 fn normal(path: &Utf8Path) -> Option<Utf8PathBuf> {
     let mut normal = Utf8PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! Which of the files that differ are looked into.
+//! Selects the changed files that are reviewed.
 
 use std::collections::BTreeSet;
 
@@ -17,42 +17,37 @@ pub(super) struct Candidate {
     pub(super) source: Source,
 }
 
-/// Where its text is.
+/// The origin of a candidate's text.
 pub(super) enum Source {
-    /// In git: all of it counts.
+    /// A blob in git; all of its lines are reviewed.
     Blob(Oid),
-    /// In git, before and after.
-    Blobs {
-        /// Before.
-        old: Oid,
-        /// After.
-        new: Oid,
-    },
-    /// On disk: all of it counts.
+    /// Two blobs in git; the difference is reviewed.
+    Blobs { old: Oid, new: Oid },
+    /// A file on disk; all of its lines are reviewed.
     Disk,
 }
 
 impl Candidate {
-    /// All of a file that is on disk.
+    /// A whole file on disk.
     pub(super) fn on_disk(path: Utf8PathBuf) -> Candidate {
         Candidate { path, old_path: None, status: FileStatus::Whole, source: Source::Disk }
     }
 }
 
-/// Why a file is not looked into that is gone.
+/// The reason for skipping a deleted file.
 pub(super) const DELETED: &str = "deleted";
 
-/// A file that nobody wants reviewed.
+/// A file that is deliberately not reviewed.
 pub(super) fn skipped(path: &Utf8Path, reason: impl Into<String>) -> Skipped {
     Skipped { path: path.to_owned(), reason: reason.into(), missed: false }
 }
 
-/// A file that would be reviewed, if something were not in the way.
+/// A file that would be reviewed but for a limit or its encoding.
 pub(super) fn missed(path: &Utf8Path, reason: impl Into<String>) -> Skipped {
     Skipped { path: path.to_owned(), reason: reason.into(), missed: true }
 }
 
-/// The changes that are looked into, and those that are not.
+/// Splits the changes into candidates and skipped files.
 pub(super) fn pick(changes: &[TreeChange], filter: &Filter) -> (Vec<Candidate>, Vec<Skipped>) {
     let (mut candidates, mut left) = (Vec::new(), Vec::new());
     for change in changes {
@@ -81,7 +76,7 @@ fn candidate(change: &TreeChange) -> Candidate {
     Candidate { path: change.name.path.clone(), old_path, status, source }
 }
 
-/// Why a change is not looked into.
+/// Returns the reason for skipping a changed file.
 fn reason(change: &TreeChange, filter: &Filter) -> Option<Skipped> {
     let from = change.from.as_ref().map(|from| &from.path);
     let same = change.old_blob == change.new_blob;
@@ -98,7 +93,7 @@ fn reason(change: &TreeChange, filter: &Filter) -> Option<Skipped> {
     }
 }
 
-/// Why a file is not looked into, whether it has changed or not.
+/// Returns the reason for skipping a file, whether it has changed or not.
 fn by_entry(name: &Name, mode: Mode, filter: &Filter) -> Option<Skipped> {
     let path = &name.path;
     match mode {
@@ -109,12 +104,12 @@ fn by_entry(name: &Name, mode: Mode, filter: &Filter) -> Option<Skipped> {
     }
 }
 
-/// Who names a file wants it reviewed, whoever wrote it.
+/// As [`skip::by_path`], but a file that the user named is always reviewed.
 fn by_path(path: &Utf8Path, filter: &Filter) -> Option<&'static str> {
     skip::by_path(path).filter(|_| !filter.names(path))
 }
 
-/// Adds files in which nothing has changed.
+/// Adds unchanged files, to be reviewed as a whole.
 pub(super) fn unchanged(
     there: &[TreeEntry],
     filter: &Filter,
@@ -131,7 +126,7 @@ pub(super) fn unchanged(
         if !filter.takes(path) {
             continue;
         }
-        // What is only renamed is whole here.
+        // A file that was only renamed or changed its mode is reviewed as a whole here.
         let renamed =
             |skipped: &Skipped| skipped.path == *path && skipped.reason.starts_with("only");
         let again = left.iter().position(renamed);
@@ -153,7 +148,7 @@ pub(super) fn unchanged(
     }
 }
 
-/// Adds files that were named themselves and that git ignores.
+/// Adds files that git ignores but the user named.
 pub(super) fn ignored(
     top: &Utf8Path,
     there: &[TreeEntry],

@@ -1,4 +1,4 @@
-//! The texts of files and how they differ, within limits.
+//! Reads the texts of files and their differences, within limits.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::limits::{REVIEW_FILE_BYTES_MAX, REVIEW_FILE_LINES_MAX, REVIEW_PATCH_B
 use crate::change::{ChangedFile, Hunk, Skipped, Tier};
 use crate::{content, diff};
 
-/// Takes out what the repository's attributes say nobody wrote, as they were before the change.
+/// Removes candidates that `.gitattributes` marks as generated or vendored, as of before the change.
 pub(super) async fn leave_out_generated(
     git: &Git,
     ends: &Ends,
@@ -34,7 +34,7 @@ pub(super) async fn leave_out_generated(
     Ok(why.into_iter().map(|(path, reason)| skipped(&path, reason)).collect())
 }
 
-/// Reads the files and how they differ.
+/// Reads the candidates and their differences. Candidates that cannot be reviewed are added to `left`.
 pub(super) async fn read(
     git: &Git,
     top: &Utf8Path,
@@ -73,7 +73,7 @@ pub(super) async fn read(
     Ok(files)
 }
 
-/// All of a file that is on disk, and whether its text is exactly that; `Err` says why it is not reviewed.
+/// Reads a whole file on disk. The flag is true if all of its bytes are valid UTF-8.
 pub(super) fn whole_file(top: &Utf8Path, file: Candidate) -> Result<(ChangedFile, bool), Skipped> {
     let bytes = read_bytes_beneath(top, &file.path, REVIEW_FILE_BYTES_MAX);
     let text = match bytes {
@@ -91,7 +91,7 @@ fn from_disk(top: &Utf8Path, path: &Utf8Path) -> Option<Vec<u8>> {
     read_bytes_beneath(top, path, REVIEW_FILE_BYTES_MAX).ok()
 }
 
-/// How large blobs and files on disk are, by their names.
+/// The sizes of blobs by object id, and of files on disk by path.
 type Sizes = BTreeMap<String, u64>;
 
 async fn sizes(git: &Git, top: &Utf8Path, files: &[Candidate]) -> Result<Sizes, ScopeError> {
@@ -142,7 +142,7 @@ fn too_large(bytes: u64) -> String {
     format!("{} bytes ({} at most)", skip::grouped(bytes), skip::grouped(REVIEW_FILE_BYTES_MAX))
 }
 
-/// The files for which there is room: those that come first, then the smaller ones.
+/// Selects files up to the limits: priority files first, then smaller ones.
 fn choose(
     mut files: Vec<Candidate>,
     sizes: &Sizes,
@@ -179,20 +179,19 @@ fn choose(
     chosen
 }
 
-/// The text of a file.
 struct Text {
     text: String,
-    /// Whether all of its bytes are text.
+    /// True if all bytes are valid UTF-8.
     exact: bool,
 }
 
 impl Text {
-    /// `Err` says why it is not reviewed.
+    /// Decodes the content of a file. Returns the reason for skipping an empty or binary file.
     fn of(path: &Utf8Path, bytes: Vec<u8>) -> Result<Text, Skipped> {
         match bytes {
             bytes if bytes.is_empty() => Err(skipped(path, "empty")),
             bytes if bytes.contains(&0) => Err(skipped(path, "binary")),
-            // One odd byte in a comment hides nothing.
+            // Decode invalid UTF-8 lossily: a stray byte in a comment must not hide a file from the review.
             bytes => match String::from_utf8(bytes) {
                 Ok(text) => Ok(Text { text, exact: true }),
                 Err(error) => {
@@ -204,7 +203,7 @@ impl Text {
     }
 }
 
-/// A file with what has changed in it; `Err` if that is too much.
+/// Creates a changed file. Fails if it has too many changed lines.
 fn changed_file(file: Candidate, text: String, hunks: Vec<Hunk>) -> Result<ChangedFile, Skipped> {
     let lines: usize = hunks.iter().map(|hunk| hunk.lines.len()).sum();
     if lines > REVIEW_FILE_LINES_MAX {
@@ -227,7 +226,7 @@ fn changed_file(file: Candidate, text: String, hunks: Vec<Hunk>) -> Result<Chang
     })
 }
 
-/// How files differ, by their paths.
+/// The hunks of files that have an old and a new version, by path.
 struct Patches(BTreeMap<Utf8PathBuf, Vec<Hunk>>);
 
 impl Patches {
@@ -242,7 +241,7 @@ impl Patches {
         let mut bytes = 0;
         for (file, _) in files {
             let Source::Blobs { old, new } = &file.source else { continue };
-            // Two paths in one call could be paired with others.
+            // Compare renamed files by blob: in a diff of several paths, git might pair them differently.
             if file.old_path.is_some() {
                 let patch = git.patch_of_blobs(old, new).await?;
                 let found = parse(&patch, &file.path)?;
@@ -250,6 +249,7 @@ impl Patches {
                 patches.0.insert(file.path.clone(), hunks);
                 continue;
             }
+            // Compare other files in batches, to save calls of git.
             let size = size_now(file, sizes) + size_before(file, sizes);
             let full = bytes + size > REVIEW_PATCH_BYTES_MAX || together.len() == PATHS_PER_CALL;
             if full && !together.is_empty() {
@@ -285,7 +285,7 @@ impl Patches {
             Source::Blobs { .. } => self.0.get(&file.path).cloned().unwrap_or_default(),
             Source::Blob(_) | Source::Disk => diff::whole(&text),
         };
-        // It does differ: its blobs do.
+        // The blobs differ, so a missing hunk means that git does not show the difference, as for a binary file.
         if hunks.is_empty() {
             return Err(missed(&file.path, "git does not show what has changed in it"));
         }

@@ -1,29 +1,29 @@
-//! Which two states are compared.
+//! Resolves a scope to the two states that are compared.
 
 use super::{Scope, ScopeError};
 use repertoire_git::repo::{Git, GitError, Oid, TreeId};
 use crate::limits::REVIEW_NEAR_BRANCHES;
 use crate::rules::Base;
 
-/// Two states of the files, and what is to be known about them.
+/// The two compared states.
 pub(super) struct Ends {
-    /// What is looked at, in words.
+    /// A description of the scope.
     pub(super) words: String,
-    /// The commit that it is compared with.
+    /// The commit of the old state, if it is one.
     pub(super) base_commit: Option<Oid>,
-    /// The commit that is looked at.
+    /// The commit of the new state, if it is one.
     pub(super) head_commit: Option<Oid>,
     pub(super) from: TreeId,
     pub(super) to: TreeId,
-    /// Where the rules are read.
+    /// The state from which rules are read.
     pub(super) base: Base,
-    /// Whether what is on disk is the state that is looked at.
+    /// True if the working directory contains the new state.
     pub(super) checked_out: bool,
     pub(super) warnings: Vec<String>,
 }
 
 impl Ends {
-    /// Finds out what a scope compares.
+    /// Resolves a scope.
     pub(super) async fn of(git: &Git, scope: &Scope) -> Result<Ends, ScopeError> {
         match scope {
             Scope::Uncommitted => Ends::of_work(git, "uncommitted changes").await,
@@ -146,14 +146,11 @@ impl Ends {
     }
 }
 
-/// How many files on disk differ from a state that is checked out; `None` if another one is. What is on disk is not
-/// written into the repository for that.
+/// The number of files in the working directory that differ from a state, if `HEAD` has that state; `None` otherwise.
+/// Uses `git status`, which writes no objects to the repository.
 async fn uncommitted(git: &Git, state: &TreeId) -> Result<Option<usize>, ScopeError> {
     let Some(head) = git.find("HEAD").await? else { return Ok(None) };
-    match git.tree_of(&head).await? == *state {
-        true => Ok(Some(git.status().await?.len())),
-        false => Ok(None),
-    }
+    if git.tree_of(&head).await? == *state { Ok(Some(git.status().await?.len())) } else { Ok(None) }
 }
 
 fn unmerged(error: GitError) -> ScopeError {
@@ -163,7 +160,7 @@ fn unmerged(error: GitError) -> ScopeError {
     }
 }
 
-/// The commit of a branch here, of any other expression, or of the branch of `origin` with that name.
+/// Resolves a name: as a local branch, any revision, or a branch of `origin`.
 async fn find_branch(git: &Git, name: &str) -> Result<Oid, ScopeError> {
     let name = if name.is_empty() { "HEAD" } else { name };
     for revision in
@@ -171,7 +168,7 @@ async fn find_branch(git: &Git, name: &str) -> Result<Oid, ScopeError> {
     {
         match git.find(&revision).await {
             Ok(Some(oid)) => return Ok(oid),
-            // A text that is no expression is not the name of anything.
+            // git fails on a text that is not a valid revision: treat it as not found.
             Ok(None) | Err(GitError::Failed { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -183,25 +180,28 @@ async fn find_branch(git: &Git, name: &str) -> Result<Oid, ScopeError> {
     Err(ScopeError::NoSuchRevision { name: name.to_owned(), near })
 }
 
-/// The names that somebody may have meant, the nearest first.
+/// The branches with the most similar names, nearest first.
 fn near(name: &str, branches: Vec<String>) -> Vec<String> {
     let wanted = name.to_lowercase();
-    let rank = |branch: String| {
-        let here = branch.strip_prefix("origin/").unwrap_or(&branch).to_lowercase();
-        let last = here.rsplit('/').next().unwrap_or(&here);
-        let distance = distance(&wanted, &here).min(distance(&wanted, last));
-        let holds = wanted.len() > 2 && (here.contains(&wanted) || wanted.contains(&here));
-        // Two letters that changed places are two changes.
-        let letters = wanted.chars().count();
-        let close = holds || distance <= (letters / 3).max(2).min(letters.saturating_sub(1));
-        close.then_some((distance, branch))
-    };
-    let mut ranked: Vec<(usize, String)> = branches.into_iter().filter_map(rank).collect();
+    let ranked = branches.into_iter().filter_map(|branch| rank_branch(&wanted, branch));
+    let mut ranked: Vec<(usize, String)> = ranked.collect();
     ranked.sort();
     ranked.into_iter().take(REVIEW_NEAR_BRANCHES).map(|(_, branch)| branch).collect()
 }
 
-/// How many letters have to be changed, put in or taken out.
+/// Returns the edit distance of a branch, if its name is similar to the one that was given (in lower case).
+fn rank_branch(wanted: &str, branch: String) -> Option<(usize, String)> {
+    let here = branch.strip_prefix("origin/").unwrap_or(&branch).to_lowercase();
+    let last = here.rsplit('/').next().unwrap_or(&here);
+    let distance = distance(wanted, &here).min(distance(wanted, last));
+    let holds = wanted.len() > 2 && (here.contains(wanted) || wanted.contains(&here));
+    // Allow two edits at least, since two transposed letters count as two.
+    let letters = wanted.chars().count();
+    let close = holds || distance <= (letters / 3).max(2).min(letters.saturating_sub(1));
+    close.then_some((distance, branch))
+}
+
+/// The Levenshtein distance.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

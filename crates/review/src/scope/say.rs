@@ -1,4 +1,4 @@
-//! What people are told about what is looked at, and what is not.
+//! Descriptions of the scope, and warnings about what is not reviewed.
 
 use camino::Utf8Path;
 
@@ -7,10 +7,10 @@ use super::paths::Filter;
 use super::pick::{Candidate, DELETED};
 use crate::change::{FileStatus, Skipped};
 
-/// Names of files in one warning.
+/// Maximum number of file names in a warning.
 const NAMES_SAID: usize = 10;
 
-/// What is looked at, with the paths that it was narrowed down to.
+/// Describes the scope, with the paths that restrict it.
 pub(super) fn words(scope: &Scope, words: &str, filter: &Filter) -> String {
     let everything = filter.places().any(|place| place.as_str().is_empty());
     let said = filter.wanted().iter().map(|wanted| wanted.shown().to_string());
@@ -22,7 +22,7 @@ pub(super) fn words(scope: &Scope, words: &str, filter: &Filter) -> String {
     }
 }
 
-/// That nobody looks at what is gone; `None` if nothing is.
+/// Returns a warning about deleted files, which are not reviewed.
 pub(super) fn deleted(skipped: &[Skipped]) -> Option<String> {
     let gone = skipped.iter().filter(|skipped| skipped.reason == DELETED);
     let gone: Vec<&Utf8Path> = gone.map(|skipped| skipped.path.as_path()).collect();
@@ -35,7 +35,7 @@ pub(super) fn deleted(skipped: &[Skipped]) -> Option<String> {
     Some(format!("{files} deleted; nobody looks at what went with {them}: {names}"))
 }
 
-/// That not all of a file is looked at that somebody named; `None` if there is no such file.
+/// Returns a warning about named files of which only the uncommitted changes are reviewed.
 pub(super) fn only_uncommitted(filter: &Filter, candidates: &[Candidate]) -> Option<String> {
     let partly = |file: &&Candidate| {
         let changed = matches!(file.status, FileStatus::Modified | FileStatus::Renamed);
@@ -49,7 +49,7 @@ pub(super) fn only_uncommitted(filter: &Filter, candidates: &[Candidate]) -> Opt
     })
 }
 
-/// That some bytes of files are no text; `None` if there is no such file.
+/// Returns a warning about files that are not valid UTF-8.
 pub(super) fn not_utf8<'a>(paths: impl Iterator<Item = &'a Utf8Path>) -> Option<String> {
     let names: Vec<String> = paths.map(|path| format!("`{path}`")).collect();
     let verb = if names.len() == 1 { "is" } else { "are" };
@@ -59,7 +59,7 @@ pub(super) fn not_utf8<'a>(paths: impl Iterator<Item = &'a Utf8Path>) -> Option<
     })
 }
 
-/// The first of some names, and how many more there are.
+/// Joins the first `max` names, with the number of further ones.
 fn listed(names: impl ExactSizeIterator<Item = String>, max: usize) -> String {
     let more = names.len().saturating_sub(max);
     let mut list = names.take(max).collect::<Vec<_>>().join(", ");

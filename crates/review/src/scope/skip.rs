@@ -1,8 +1,8 @@
-//! Files that are not reviewed, by their names: people did not write them.
+//! Recognises files that people did not write, by their paths or attributes. These are not reviewed.
 
 use camino::Utf8Path;
 
-/// Files in which package managers write down what they chose.
+/// Lock files of package managers.
 const LOCK_FILES: &[&str] = &[
     "Cargo.lock",
     "package-lock.json",
@@ -29,7 +29,7 @@ const LOCK_FILES: &[&str] = &[
     ".terraform.lock.hcl",
 ];
 
-/// How names of generated files end.
+/// Endings of the names of generated files.
 const GENERATED_ENDINGS: &[&str] = &[
     ".min.js",
     ".min.mjs",
@@ -54,17 +54,17 @@ const GENERATED_ENDINGS: &[&str] = &[
     ".generated.swift",
 ];
 
-/// Folders of what others wrote.
+/// Folders of third-party code.
 const VENDORED_FOLDERS: &[&str] =
     &["vendor", "vendored", "third_party", "node_modules", "bower_components", ".yarn"];
 
-/// Folders of what a build wrote.
+/// Folders of build output.
 const BUILT_FOLDERS: &[&str] = &["dist"];
 
-/// Attributes that a repository gives to files which its people did not write.
+/// Git attributes that mark generated or third-party files.
 pub(super) const ATTRIBUTES: &[&str] = &["linguist-generated", "linguist-vendored"];
 
-/// Why a file is not reviewed, as far as its path tells.
+/// Returns the reason for skipping a file, judging by its path.
 pub(crate) fn by_path(path: &Utf8Path) -> Option<&'static str> {
     let name = path.file_name()?;
     if LOCK_FILES.contains(&name) {
@@ -81,14 +81,14 @@ pub(crate) fn by_path(path: &Utf8Path) -> Option<&'static str> {
     })
 }
 
-/// Why a file is not reviewed, as far as an attribute tells.
+/// Returns the reason for skipping a file, judging by a git attribute.
 pub(super) fn by_attribute(name: &str, value: &str) -> Option<String> {
     matches!(value, "set" | "true")
         .then(|| format!("marked as `{name}` in .gitattributes"))
         .filter(|_| ATTRIBUTES.contains(&name))
 }
 
-/// A number with commas.
+/// Formats a number with thousands separators.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

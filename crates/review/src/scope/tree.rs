@@ -1,10 +1,10 @@
-//! A folder in which the reviewed state can be read.
+//! A folder that contains the state under review.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use repertoire_git::repo::{Git, GitError, TreeId};
 
-/// A folder in which the reviewed state can be read. One that was made for it is gone when this is dropped.
+/// A folder that contains the state under review. An exported copy is deleted on drop.
 #[derive(Debug)]
 pub struct Tree {
     dir: Utf8PathBuf,
@@ -12,22 +12,21 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The folder.
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }
 
-    /// Whether it is a copy, and not where somebody works.
+    /// Returns true if the folder is a temporary copy instead of the user's working directory.
     pub fn is_exported(&self) -> bool {
         self.exported.is_some()
     }
 
-    /// The folder where somebody works.
+    /// The user's working directory.
     pub(super) fn checkout(dir: Utf8PathBuf) -> Tree {
         Tree { dir, exported: None }
     }
 
-    /// A copy of a state, in a folder below `scratch` or where the system keeps such things.
+    /// Exports a tree to a temporary folder, below `scratch` if given.
     pub(super) async fn export(
         git: &Git,
         tree: &TreeId,
@@ -39,7 +38,7 @@ impl Tree {
         };
         let mut builder = tempfile::Builder::new();
         builder.prefix("repertoire-review-");
-        // What is exported is nobody else's business.
+        // The exported code may be confidential: don't let other users read it.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
         let keep = match scratch {

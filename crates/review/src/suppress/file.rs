@@ -1,4 +1,4 @@
-//! `.repertoire/review-ignore.yaml`: what a repository does not want to be told.
+//! Parses `.repertoire/review-ignore.yaml`, the repository's file of suppressed findings.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use globset::GlobSet;
@@ -11,7 +11,7 @@ use crate::limits::REVIEW_IGNORES_MAX;
 use crate::content::globs;
 use crate::prints::{About, Prints};
 
-/// What a repository does not want to be told.
+/// The suppressed findings of a repository.
 #[derive(Clone, Debug, Default)]
 pub struct IgnoreFile {
     path: Utf8PathBuf,
@@ -19,7 +19,7 @@ pub struct IgnoreFile {
     warnings: Vec<String>,
 }
 
-/// One thing that it does not want to be told.
+/// An entry of the ignore file.
 #[derive(Clone, Debug)]
 pub struct Ignore {
     what: What,
@@ -33,15 +33,13 @@ enum What {
     Path { files: GlobSet, category: Option<String>, pattern: Option<String> },
 }
 
-/// A file that cannot be used.
+/// An error in the ignore file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}:{line}: {message}")]
 pub struct IgnoreError {
-    /// The file.
     pub path: Utf8PathBuf,
-    /// The line.
+    /// The line number, from 1.
     pub line: u32,
-    /// What is wrong.
     pub message: String,
 }
 
@@ -51,7 +49,7 @@ const KEYS: &[&str] = &["fingerprint", "path", "category", "pattern", "until", "
 const LIMITS: Limits = Limits { depth_max: 4, nodes_max: REVIEW_IGNORES_MAX * 16, repairs_max: 0 };
 
 impl IgnoreFile {
-    /// Reads the text of such a file. What was to be ignored until some day has no effect after it, and is told.
+    /// Parses an ignore file. Expired entries have no effect, and cause a warning.
     pub fn parse(path: &Utf8Path, text: &str, now_ms: u64) -> Result<IgnoreFile, IgnoreError> {
         let place = Place { path, text };
         let node = parse(text, Span::new(0, text.len()), &LIMITS)
@@ -82,22 +80,22 @@ impl IgnoreFile {
         Ok(file)
     }
 
-    /// What people should know.
+    /// Warnings about expired entries.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// How many entries have an effect.
+    /// The number of entries in effect.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none has.
+    /// Returns true if no entry is in effect.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether an entry is about a finding.
+    /// Returns the entry that suppresses a finding.
     pub fn hit(&self, about: &About<'_>, prints: &Prints) -> Option<Suppressed> {
         let entry = self.entries.iter().find(|entry| entry.is_about(about, prints))?;
         let by = format!("{}:{}", self.path, entry.line);

@@ -1,4 +1,5 @@
-//! Puts itself into a sandbox, then becomes the program it was given. See `repertoire_sandbox::confinement`.
+//! Enters a sandbox, then executes the program given as its arguments. See
+//! `repertoire_sandbox::confinement`.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The arguments of `bwrap` that mean the same as a policy.
+//! Translates a policy into arguments for `bwrap`.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -6,14 +6,15 @@ use super::Network;
 use super::policy::{Policy, RESOLVER, SYSTEM};
 use crate::process::Spawn;
 
-/// Switches of the kernel that root could turn, even as root of a namespace.
+/// Kernel interfaces that root can write to, even as root of a namespace.
 const KERNEL: &[&str] = &["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
 
-/// Everything up to the program. What is not there is skipped by `bwrap` itself.
+/// Returns all arguments up to the program. `bwrap` itself skips the `-try` paths that do not exist.
 pub(super) fn args(policy: &Policy, spawn: &Spawn) -> Vec<String> {
     let mut args = Args(Vec::new());
     args.words(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
-    // The first process inside is our helper. One of `bwrap` would have no filter, and memory that programs can write.
+    // Make our helper PID 1. `bwrap`'s own init process would run without the filter, and programs could write to its
+    // memory.
     args.words(&["--as-pid-1"]);
     if policy.network == Network::On {
         args.words(&["--share-net"]);
@@ -51,7 +52,7 @@ impl Args {
     }
 }
 
-/// Folders above before folders beneath, so that the narrower rule is the later one and wins.
+/// Sorts parents before children, so that the mount of a nested folder comes later and wins.
 fn in_order(policy: &Policy) -> Vec<(Utf8PathBuf, &'static str)> {
     let read = policy.read.iter().map(|path| (path.clone(), "--ro-bind-try"));
     let write = policy.write.iter().map(|path| (path.clone(), "--bind-try"));
@@ -61,7 +62,7 @@ fn in_order(policy: &Policy) -> Vec<(Utf8PathBuf, &'static str)> {
     mounts
 }
 
-/// Protected paths are read-only, and the folders above them are mounted so that they cannot be renamed away.
+/// Mounts protected paths read-only, and bind-mounts their parents so that they cannot be renamed away.
 fn protect(args: &mut Args, policy: &Policy) {
     let mut pinned: Vec<&Utf8Path> = Vec::new();
     for path in &policy.protected {
@@ -72,7 +73,7 @@ fn protect(args: &mut Args, policy: &Policy) {
     pinned.dedup();
     pinned.iter().for_each(|path| args.mount("--bind-try", path.as_str()));
     policy.protected.iter().for_each(|path| args.mount("--ro-bind-try", path.as_str()));
-    // A program that connects finds a device, not a server.
+    // Hide sockets behind `/dev/null`, so that connecting to them fails.
     for socket in policy.sockets.iter().filter(|socket| !socket.is_symlink() && socket.exists()) {
         args.words(&["--ro-bind", "/dev/null", socket.as_str()]);
     }

@@ -1,10 +1,10 @@
-//! The part of an environment that programs get to see.
+//! The part of the environment that is passed on to programs.
 
 use repertoire_text::secrets::is_secret_variable;
 
-/// Keeps what programs need to work, and nothing that looks like a secret.
+/// Keeps the variables that programs need, without any that look like a secret.
 ///
-/// `HOME` is kept, because it says where tool chains are; in the sandbox programs see a private one instead.
+/// `HOME` is kept because tool chains are located through it; inside the sandbox, programs see a private home instead.
 pub fn scrubbed(environment: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     let mut kept: Vec<_> = environment
         .into_iter()

@@ -1,5 +1,5 @@
-//! The guarantees that a sandbox can give. One table for what a kind of walls gives, what it lacks, what `rep doctor`
-//! shows and what `sandbox = "require"` refuses.
+//! The guarantees that a sandbox can give. This one table determines what each sandbox reports, what `rep doctor` shows
+//! and what `sandbox = "require"` refuses.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,21 +10,21 @@ use std::str::FromStr;
 pub enum Guarantee {
     /// Programs read and write only the folders that the policy names.
     FilesConfined,
-    /// Secrets of the system that only root may read stay closed to programs that run as root.
+    /// System secrets that only root may read stay unreadable to programs that run as root.
     SecretsUnreadable,
-    /// Programs cannot change the mode, owner or times of files elsewhere.
+    /// Programs cannot change the mode, owner or times of files outside the policy's folders.
     MetadataConfined,
     /// Protected paths that exist are read-only while a program runs, rather than restored afterwards.
     ProtectedPathsReadOnly,
-    /// No program leaves a file that others run with this user's rights.
+    /// Programs cannot create setuid files, which other users could run with this user's rights.
     NoSetuidFiles,
-    /// Without permission for the network, programs reach none.
+    /// Without network permission, programs cannot reach any network.
     NetworkOff,
-    /// Programs reach no Unix socket of another process, abstract ones included.
+    /// Programs cannot connect to another process's Unix sockets, including abstract ones.
     UnixSocketsClosed,
-    /// Programs cannot signal other processes of the user.
+    /// Programs cannot send signals to the user's other processes.
     SignalsScoped,
-    /// Everything that a command started ends with the command.
+    /// All processes started by a command end with it.
     ProcessesEndWithCommand,
 }
 
@@ -34,7 +34,7 @@ use Guarantee::{
 };
 
 impl Guarantee {
-    /// Every guarantee. `sandbox = "require"` demands all of them unless the configuration names fewer.
+    /// All guarantees. `sandbox = "require"` demands every one unless the configuration names fewer.
     pub const ALL: &[Guarantee] = &[
         FilesConfined,
         SecretsUnreadable,
@@ -47,7 +47,7 @@ impl Guarantee {
         ProcessesEndWithCommand,
     ];
 
-    /// The name in the configuration.
+    /// The name used in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             FilesConfined => "files-confined",
@@ -62,7 +62,7 @@ impl Guarantee {
         }
     }
 
-    /// A sentence for users on what is possible without it, and what to do about it.
+    /// Explains to the user what is possible without this guarantee, and the remedy.
     pub fn lack(self) -> &'static str {
         match self {
             FilesConfined => "Programs can read and write files outside the work folder.",
@@ -87,7 +87,7 @@ impl Guarantee {
         }
     }
 
-    /// The guarantees that are missing in a set, in the order of the table.
+    /// Returns the guarantees missing from a set, in the order of [`Guarantee::ALL`].
     pub fn missing_in(held: &BTreeSet<Guarantee>) -> Vec<Guarantee> {
         Guarantee::ALL.iter().copied().filter(|guarantee| !held.contains(guarantee)).collect()
     }
@@ -99,7 +99,7 @@ impl fmt::Display for Guarantee {
     }
 }
 
-/// A name that no guarantee has.
+/// A name that does not belong to any guarantee.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a guarantee of the sandbox")]
 pub struct UnknownGuarantee(pub String);

@@ -1,15 +1,17 @@
-//! Protected paths, looked at before a program runs and put right afterwards.
+//! Guards protected paths: takes a snapshot before a program runs and restores them afterwards.
 //!
-//! Where the sandbox mounts them read-only, this is about those that were not there, and about links. Where it cannot,
-//! it is about all of them: contents are remembered, within bounds, and put back. What a program made in their place is
-//! moved aside, not deleted. Nested ones are searched for before and after; see [`super::nested`] for repositories.
+//! Where the sandbox mounts protected paths read-only, the guard handles only those that did not exist, and symlinks.
+//! Elsewhere it handles all of them: it stores their contents, up to a limit, and restores them. Files that a program
+//! created in their place are moved aside, not deleted. Nested protected paths are searched for before and after; see
+//! [`super::nested`] for repositories.
 //!
-//! Programs that run at the same time in one work folder share one picture of it, which the first of them takes: the
-//! second would take what the first one planted for the original. Each of them compares with that picture when it ends,
-//! so the last one leaves the folder as it was. While they run, the picture lies in a file that the supervisor of each
-//! program has open: if this process is killed, the supervisors put things right.
+//! Programs that run concurrently in one work folder share a snapshot, taken for the first of them: a snapshot taken
+//! for the second could mistake the first one's changes for the original. Each program is compared with the shared
+//! snapshot when it ends, so the last one leaves the folder in its original state. While programs run, the snapshot is
+//! also in a file that each program's supervisor holds open: if this process is killed, the supervisors restore the
+//! folder.
 //!
-//! Nothing is followed out of the work folder: a program may have left links where folders were.
+//! The guard never follows symlinks out of the work folder: a program may have replaced folders with links.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -34,35 +36,34 @@ mod check;
 mod handles;
 mod picture;
 
-/// What a program did to a protected path.
+/// A change that a program made to a protected path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The path, beneath the work folder.
+    /// The path, relative to the work folder.
     pub path: Utf8PathBuf,
-    /// What became of it.
     pub outcome: Outcome,
 }
 
-/// What became of a change to a protected path.
+/// The result of handling a change to a protected path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The path is as it was.
+    /// The original state is restored.
     Restored,
-    /// It should not be there; it is now elsewhere.
+    /// The path did not exist before; it was moved to this location.
     MovedTo(Utf8PathBuf),
-    /// It could not be put right.
+    /// The path could not be restored, for this reason.
     Failed(String),
-    /// The folder could not be searched for new protected paths.
+    /// The folder could not be searched for new protected paths, for this reason.
     NotSearched(String),
 }
 
 impl Change {
-    /// Whether something may be left that the program did.
+    /// Returns true if some of the program's changes may remain.
     pub fn is_failure(&self) -> bool {
         matches!(self.outcome, Outcome::Failed(_) | Outcome::NotSearched(_))
     }
 
-    /// A sentence for the user and the model.
+    /// Describes the change in a sentence for the user and the model.
     pub fn describe(&self) -> String {
         let path = &self.path;
         match &self.outcome {
@@ -84,13 +85,14 @@ impl Change {
     }
 }
 
-/// The folder in a private folder for pictures of work folders.
+/// The subfolder of a private folder that holds snapshots of work folders.
 pub(crate) const PICTURES: &str = "pictures";
 
-/// The work folders that programs run in now.
+/// The work folders in which programs are running.
 static WATCHED: Mutex<BTreeMap<Key, Watched>> = Mutex::new(BTreeMap::new());
 
-/// A work folder, and whether its protected paths are mounted read-only: then the picture has no contents.
+/// Identifies a work folder, and whether its protected paths are mounted read-only. If they are, the snapshot has no
+/// contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     device: u64,
@@ -108,19 +110,18 @@ struct Watched {
 #[derive(Debug, Default)]
 struct Shared {
     picture: Option<Picture>,
-    /// The file with the picture, for supervisors.
+    /// The file with the snapshot, for supervisors.
     file: Option<Utf8PathBuf>,
-    /// Ends of paths that programs which run now may change, once for each.
+    /// Path suffixes that running programs may change, with one entry per program.
     may_change: Vec<&'static str>,
 }
 
-/// The state of protected paths before a program runs. Programs that run at the same time in the same folder share it.
+/// The state of protected paths before a program runs, shared by programs that run concurrently in the same folder.
 #[derive(Debug)]
 pub struct Guard {
     /// `None` if the work folder could not be opened.
     place: Option<(Key, OwnedFd, Arc<Mutex<Shared>>)>,
     dir: Utf8PathBuf,
-    /// The mode of the work folder.
     mode: u32,
     spill: Utf8PathBuf,
     aside: Utf8PathBuf,
@@ -130,14 +131,14 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Looks at the protected paths of a workplace. Make it before [`Sandbox::confine`](super::Sandbox::confine), which
-    /// mounts the paths that it found.
+    /// Takes a snapshot of a workplace's protected paths. Call it before [`Sandbox::confine`](super::Sandbox::confine),
+    /// which mounts the paths that it found.
     pub fn before(workplace: &Workplace) -> Guard {
         Guard::allowing(workplace, &[])
     }
 
-    /// The same for a program that may change protected paths with these ends: git's configuration, if the lines that it
-    /// adds run nothing.
+    /// Like [`Guard::before`], for a program that may change protected paths with these suffixes: git's configuration,
+    /// provided that the lines it adds cannot run anything.
     pub fn allowing(workplace: &Workplace, may_change: &'static [&'static str]) -> Guard {
         let opened = open_dir(&workplace.dir);
         let stat = opened.as_ref().ok().and_then(|dir| rustix::fs::fstat(dir).ok());
@@ -165,12 +166,12 @@ impl Guard {
         }
     }
 
-    /// Whether the work folder has more folders than are searched for nested protected paths.
+    /// Returns true if the work folder has more folders than are searched for nested protected paths.
     pub fn search_was_cut(&self) -> bool {
         self.found().is_some_and(|found| found.is_cut)
     }
 
-    /// Folders that cannot be listed, and so are not searched for nested protected paths.
+    /// Folders that cannot be listed, and therefore are not searched for nested protected paths.
     pub fn closed_folders(&self) -> Vec<Utf8PathBuf> {
         let found = self.found();
         let closed = found.iter().flat_map(|found| found.closed.keys());
@@ -182,7 +183,7 @@ impl Guard {
         lock(shared).picture.as_ref()?.nested.clone()
     }
 
-    /// Puts right what is different, and tells what was.
+    /// Restores protected paths and returns the changes that were found.
     pub fn after(mut self) -> Vec<Change> {
         self.check()
     }
@@ -196,7 +197,8 @@ impl Guard {
         let Some((key, held, shared)) = self.place.take() else { return gone() };
         let rights = self.mode & 0o700;
         if rustix::fs::fstat(&held).is_ok_and(|stat| mode(&stat) & rights != rights) {
-            // A program took the right to list it from its owner. If it stays so, the folder cannot be opened.
+            // The program removed the owner's permission to list the folder. Restore it first, or the folder cannot be
+            // opened.
             let _ = rustix::fs::fchmod(&held, rustix::fs::Mode::from_raw_mode(self.mode));
         }
         let mut state = lock(&shared);
@@ -220,7 +222,7 @@ impl Guard {
     }
 }
 
-/// A guard that is dropped belongs to a program that was given up, which may have done something before.
+/// A guard dropped without a check belongs to an abandoned program, which may already have made changes.
 impl Drop for Guard {
     fn drop(&mut self) {
         if !self.is_checked {
@@ -230,7 +232,7 @@ impl Drop for Guard {
 }
 
 impl Shared {
-    /// Takes the picture, or adds to it the paths that it does not have yet.
+    /// Takes the snapshot, or adds the paths that it does not contain yet.
     fn join(&mut self, workplace: &Workplace, dir: &OwnedFd, may_change: &'static [&'static str]) {
         self.may_change.extend(may_change);
         let is_first = self.picture.is_none();
@@ -249,6 +251,7 @@ impl Shared {
         for path in workplace.protected.iter().chain(&worktrees) {
             let Ok(relative) = path.strip_prefix(&workplace.dir) else { continue };
             picture.note_along(dir, relative.as_std_path(), depth);
+            // A path that may be changed is not mounted read-only, so its contents are needed for the comparison.
             if may_change.iter().any(|may| relative.ends_with(may)) {
                 picture.keep_contents(dir, relative.as_std_path());
             }
@@ -257,6 +260,7 @@ impl Shared {
             let found = workplace.searched.search(&workplace.dir, Duration::ZERO);
             picture.note_nested(dir, found, depth);
         }
+        // Supervisors read the file, so rewrite it whenever the snapshot has gained paths.
         let has_grown = picture.before.len() > known || !may_change.is_empty();
         if has_grown || self.file.as_ref().is_some_and(|file| !file.exists()) {
             let written = write_picture(workplace, picture).ok().flatten();
@@ -265,7 +269,7 @@ impl Shared {
     }
 }
 
-/// Forgets a program; the last one takes the picture with it.
+/// Unregisters a program. The last one removes the snapshot.
 fn leave(key: Key) {
     let mut watched = watched();
     let Some(entry) = watched.get_mut(&key) else { return };
@@ -297,12 +301,12 @@ fn shared_of(workplace: &Workplace) -> Option<Arc<Mutex<Shared>>> {
     watched().get(&key).map(|entry| entry.shared.clone())
 }
 
-/// The nested protected paths in the picture of a workplace, if programs run there now.
+/// The nested protected paths in the snapshot of a workplace, if programs are running there.
 pub(super) fn found_in(workplace: &Workplace) -> Option<Arc<Found>> {
     lock(&*shared_of(workplace)?).picture.as_ref()?.nested.clone()
 }
 
-/// The file with the picture of a workplace, if programs run there now.
+/// The file with the snapshot of a workplace, if programs are running there.
 pub(super) fn picture_of(workplace: &Workplace) -> Option<Utf8PathBuf> {
     lock(&*shared_of(workplace)?).file.clone()
 }
@@ -311,9 +315,10 @@ fn aside_of(workplace: &Workplace) -> Utf8PathBuf {
     private_dir(workplace).join("aside")
 }
 
-/// Writes the picture where programs cannot change it; `None` if there is no such place.
+/// Writes the snapshot to a folder that programs cannot change. Returns `None` if there is no such folder.
 fn write_picture(workplace: &Workplace, picture: &Picture) -> io::Result<Option<Utf8PathBuf>> {
     let spill = &workplace.spill_dir;
+    // In a folder that programs may write to, they could change the snapshot.
     let is_writable = spill.starts_with(&workplace.dir)
         || workplace.writable.iter().any(|folder| spill.starts_with(folder));
     if !workplace.sandbox.is_enforced() || is_writable || picture.before.is_empty() {
@@ -330,11 +335,12 @@ fn write_picture(workplace: &Workplace, picture: &Picture) -> io::Result<Option<
 fn remove_picture(file: Option<Utf8PathBuf>) {
     let Some(file) = file else { return };
     let _ = std::fs::remove_file(&file);
-    // It is removed if it is empty.
+    // This only succeeds if the folder is empty.
     let _ = file.parent().map(std::fs::remove_dir);
 }
 
-/// The picture of a work folder in the hands of a supervisor, which may lose its view of the file system.
+/// A work folder's snapshot and the handles to restore it, opened by a supervisor before it may lose its view of the
+/// file system.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "supervisors are for Linux"))]
 pub(super) struct OpenPicture {
     file: File,
@@ -346,7 +352,7 @@ pub(super) struct OpenPicture {
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "supervisors are for Linux"))]
 impl OpenPicture {
-    /// Opens a picture and the folders that it is about.
+    /// Opens a snapshot and the folders that it describes.
     pub(super) fn open(path: &Utf8Path, dir: &Utf8Path) -> io::Result<OpenPicture> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -362,7 +368,7 @@ impl OpenPicture {
         })
     }
 
-    /// Puts right what is different. The process that would report it is gone.
+    /// Restores protected paths. The process that would report the changes is gone.
     pub(super) fn put_right(mut self) {
         let mut bytes = Vec::new();
         if self.file.read_to_end(&mut bytes).is_err() {
@@ -436,7 +442,7 @@ mod tests {
         place.put(".git/config", EVIL);
         assert_eq!(second.after().len(), 1);
         assert_eq!(place.text(".git/config").as_deref(), Some(PLAIN));
-        // The next one begins anew.
+        // The next guard takes a new snapshot.
         place.put(".git/config", EVIL);
         assert_eq!(Guard::before(&place.workplace()).after(), []);
         assert_eq!(place.text(".git/config").as_deref(), Some(EVIL));

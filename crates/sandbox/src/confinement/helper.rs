@@ -1,9 +1,9 @@
-//! The helper: puts up the walls, starts the program behind them, and supervises it to its end.
+//! The helper: sets up the sandbox, starts the program inside it, and supervises it until it ends.
 //!
-//! With namespaces it lives twice. The outer life makes the namespaces and supervises; the inner one is the first process
-//! of the PID namespace, so that when it ends, nothing in there survives. It builds the file system, puts up Landlock and
-//! the filter, starts the program and reaps whatever the program leaves behind. Without namespaces the program is started
-//! by a thread of the supervisor that has put up the walls round itself alone.
+//! With namespaces it runs in two stages. The outer stage creates the namespaces and supervises. The inner stage is PID
+//! 1 of the PID namespace, so the kernel kills every process in there when it exits. It builds the file system, applies
+//! Landlock and the seccomp filter, starts the program and reaps orphaned processes. Without namespaces, a thread of
+//! the supervisor restricts only itself and then starts the program.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -30,14 +30,14 @@ mod supervise;
 use self::attempts::Descendants;
 use self::supervise::{Start, supervise};
 
-/// The helper itself failed; what a shell says of a program that it may not run.
+/// Exit code if the helper itself failed. Shells use it for a program that cannot be executed.
 const REFUSED: u8 = 126;
-/// The program is not there.
+/// Exit code if the program does not exist.
 const NOT_FOUND: u8 = 127;
-/// The amount by which the priority of a program is lower than that of its supervisor.
+/// The nice value added to a program, relative to its supervisor.
 const PRIORITY_STEP: i32 = 5;
 
-/// Why a wall did not go up.
+/// A sandbox layer that could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {reason}")]
 struct Refused {
@@ -45,7 +45,7 @@ struct Refused {
     reason: String,
 }
 
-/// Names the step in which something failed.
+/// Adds the name of the failed step to an error.
 trait During<T> {
     fn during(self, step: &'static str) -> Result<T, Refused>;
 }
@@ -65,7 +65,7 @@ pub(super) fn main(args: &[String]) -> ExitCode {
     confined(args).unwrap_or_else(|refused| told(&refused, REFUSED))
 }
 
-/// Puts up the walls that the policy in the environment asks for, and runs the program behind them.
+/// Sets up the sandbox that the policy in the environment asks for, and runs the program in it.
 fn confined(args: &[String]) -> Result<ExitCode, Refused> {
     let (policy, program) = (policy_of_environment()?, program_in(args)?);
     match (policy.walls, policy.stage) {
@@ -77,13 +77,13 @@ fn confined(args: &[String]) -> Result<ExitCode, Refused> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the helper has nobody else to tell")]
+#[expect(clippy::print_stderr, reason = "standard error is the helper's only channel")]
 fn told(message: &dyn std::fmt::Display, code: u8) -> ExitCode {
     eprintln!("sandbox: {message}");
     ExitCode::from(code)
 }
 
-/// The words after `--`: the program and its arguments.
+/// Returns the program and its arguments: everything after `--`.
 fn program_in(args: &[String]) -> Result<&[String], Refused> {
     let [dashes, program @ ..] = args else {
         return Err("-- PROGRAM [ARGS...] expected").during("arguments");
@@ -103,7 +103,7 @@ fn policy_of_environment() -> Result<Policy, Refused> {
     serde_json::from_str(&policy).during("policy")
 }
 
-/// Supervises a program without walls.
+/// Supervises a program without confining it.
 fn unconfined(args: &[String]) -> Result<ExitCode, Refused> {
     let Some((order, rest)) = args.split_first() else {
         return Err("ORDER -- PROGRAM [ARGS...] expected").during("arguments");
@@ -116,8 +116,9 @@ fn unconfined(args: &[String]) -> Result<ExitCode, Refused> {
     supervise(&order, || in_thread(start))
 }
 
-/// Starts a program from a thread with a lower priority than the supervisor, which keeps its own: it has to run also when
-/// the program has started very many processes. The priority and the walls belong to the thread.
+/// Starts a program from a thread with a lower priority than the supervisor. The supervisor keeps its own, so that it
+/// still gets to run when the program has started very many processes. Priority and sandbox restrictions apply per
+/// thread.
 fn in_thread(start: impl FnOnce() -> Result<Start, Refused> + Send) -> Result<Start, Refused> {
     let lowered = || {
         lower_priority();
@@ -128,17 +129,19 @@ fn in_thread(start: impl FnOnce() -> Result<Start, Refused> + Send) -> Result<St
 }
 
 fn lower_priority() {
-    // It has no effect where the user has lowered it further already.
+    // Has no effect if the user has already lowered the priority further.
     let _ = rustix::process::nice(PRIORITY_STEP);
 }
 
-/// Makes the namespaces, and supervises the life inside them.
+/// Creates the namespaces and supervises the inner stage.
 fn outer(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
     prepare(&policy)?;
     let order = policy.supervisor.clone();
     supervise(&order, || {
+        // Enter the namespaces only now: `supervise` has already opened `/proc` and the snapshot.
         namespaces::enter(policy.network)?;
         policy.stage = Stage::Inner;
+        // A new PID namespace applies only to children, so start the helper again as its PID 1.
         let mut inside = Command::new("/proc/self/exe");
         inside.args(policy.helper.iter().skip(1)).arg("--").args(program);
         inside.env_clear().envs([policy.helper_environment()]);
@@ -147,19 +150,19 @@ fn outer(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
     })
 }
 
-/// The first process of the PID namespace.
+/// Runs as PID 1 of the PID namespace.
 fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).during("parent")?;
     SigSet::empty().thread_set_mask().during("signals")?;
     lower_priority();
     root::build(policy)?;
     if let Some(most) = policy.supervisor.limits.processes_max {
-        // The kernel counts tasks in a user namespace by themselves. This process is one of them.
+        // The kernel counts the tasks of a user namespace separately. This process is one of them.
         let tasks_max = most.saturating_mul(THREADS_PER_PROCESS).saturating_add(1);
         limit(Resource::Nproc, tasks_max)?;
         namespaces::limit_tasks(tasks_max);
     }
-    // Nothing else runs here yet that could put a link in their place.
+    // No program is running here yet that could replace these folders with a link.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = |folder: &Utf8PathBuf| rustix::fs::open(folder.as_str(), flags, Mode::empty());
     let private = policy.private_folders().iter().map(open).collect::<Result<Vec<_>, _>>();
@@ -172,9 +175,9 @@ fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     first_process(policy, program)
 }
 
-/// Starts the program from the first process of a PID namespace, and reaps what it leaves behind.
+/// Starts the program from PID 1 of a PID namespace, and reaps orphaned processes.
 fn first_process(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
-    // The program sees this process. A program that could write its memory would act with fewer walls.
+    // The program can see this process, which is less restricted, so it must not be able to write to its memory.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during("memory")?;
     let child = match command(policy, program).spawn() {
         Ok(child) => child,
@@ -183,7 +186,8 @@ fn first_process(policy: &Policy, program: &[String]) -> Result<ExitCode, Refuse
     reap_until(child.id())
 }
 
-/// Without namespaces. The walls bind the thread that puts them up and what it starts, not the supervisor.
+/// Confines the program without namespaces. The restrictions apply to the calling thread and its children, not to the
+/// supervisor.
 fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     let private = prepare(policy)?;
     let confined = || {
@@ -193,7 +197,7 @@ fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     supervise(&policy.supervisor, || in_thread(confined))
 }
 
-/// Before another sandbox, which starts this helper again inside.
+/// Prepares and supervises another sandbox (`bwrap`), which starts this helper again inside.
 fn prepared(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
     prepare(&policy)?;
     policy.stage = Stage::Inner;
@@ -210,7 +214,7 @@ fn start(command: &mut Command, program: &[String]) -> Start {
     }
 }
 
-/// Inside another sandbox, as the first process of its PID namespace.
+/// Installs the filter inside another sandbox (`bwrap`), as PID 1 of its PID namespace.
 fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     close_inherited()?;
     rustix::thread::set_no_new_privs(true).during("no new privileges")?;
@@ -221,7 +225,8 @@ fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     first_process(policy, program)
 }
 
-/// Prepares everything that has to happen before the walls are up. Returns handles of the folders that the program may write to besides its work folder.
+/// Does everything that has to happen before the sandbox is set up. Returns handles of the folders that the program may
+/// write to besides its work folder.
 fn prepare(policy: &Policy) -> Result<Vec<OwnedFd>, Refused> {
     close_inherited()?;
     limit(Resource::Core, 0)?;
@@ -233,23 +238,27 @@ fn prepare(policy: &Policy) -> Result<Vec<OwnedFd>, Refused> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let private = rustix::fs::open(policy.private.as_str(), flags, Mode::empty());
     let private = private.during("private folder")?;
-    let make = |folder: &Utf8Path| {
-        let name = folder.file_name().unwrap_or_default();
-        match rustix::fs::statat(&private, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
-            found => {
-                // A program that ran before may have left a link to somewhere else.
-                if found.is_ok() {
-                    rustix::fs::unlinkat(&private, name, AtFlags::empty())?;
-                }
-                rustix::fs::mkdirat(&private, name, Mode::from_raw_mode(0o777))?;
-            }
-        }
-        rustix::fs::openat(&private, name, flags, Mode::empty())
-    };
-    make(&policy.private.join("root")).during("private folder")?;
+    open_or_create(&private, &policy.private.join("root")).during("private folder")?;
     let folders = policy.private_folders();
-    folders.iter().map(|folder| make(folder)).collect::<Result<_, _>>().during("private folder")
+    let opened = folders.iter().map(|folder| open_or_create(&private, folder));
+    opened.collect::<Result<_, _>>().during("private folder")
+}
+
+/// Opens a folder of the private folder, and creates it if it does not exist.
+fn open_or_create(private: &OwnedFd, folder: &Utf8Path) -> rustix::io::Result<OwnedFd> {
+    let name = folder.file_name().unwrap_or_default();
+    match rustix::fs::statat(private, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
+        found => {
+            // An earlier program may have left a link to some other folder.
+            if found.is_ok() {
+                rustix::fs::unlinkat(private, name, AtFlags::empty())?;
+            }
+            rustix::fs::mkdirat(private, name, Mode::from_raw_mode(0o777))?;
+        }
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(private, name, flags, Mode::empty())
 }
 
 fn confine(
@@ -258,6 +267,7 @@ fn confine(
     others: filter::OtherProcesses,
     descendants: Descendants,
 ) -> Result<(), Refused> {
+    // This also sets no-new-privileges, which Landlock and seccomp require.
     drop_capabilities()?;
     let abi = rules::apply(policy, private)?;
     filter::apply(policy.network, others)?;
@@ -273,7 +283,7 @@ fn report(abi: u32) {
     eprintln!("{REPORT}{abi}");
 }
 
-/// The program itself, with the environment of the policy and nothing of the helper's own.
+/// The command for the program itself, with the policy's environment and none of the helper's own.
 fn command(policy: &Policy, program: &[String]) -> Command {
     let mut command = plain_command(program);
     let environment = policy.environment.iter().map(|(name, value)| (name, value));
@@ -292,7 +302,8 @@ fn not_started(program: &[String], error: &std::io::Error) -> ExitCode {
     told(&format!("`{}` cannot be started: {error}", program[0]), code)
 }
 
-/// Orphans of the namespace become our children. When we return, the kernel ends those that are left.
+/// Reaps processes until the main one ends. As PID 1, this process inherits all orphans; when it exits, the kernel
+/// kills the remaining ones.
 fn reap_until(main: u32) -> Result<ExitCode, Refused> {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
@@ -310,13 +321,13 @@ fn exit_code(code: Option<i32>, signal: Option<i32>) -> ExitCode {
     ExitCode::from(number.and_then(|number| u8::try_from(number).ok()).unwrap_or(u8::MAX))
 }
 
-/// Files that somebody forgot to close would be doors.
+/// Closes inherited file descriptors above 2, through which a program could reach files outside the sandbox.
 fn close_inherited() -> Result<(), Refused> {
     let entries = std::fs::read_dir("/proc/self/fd").during("open files")?;
     let open: Vec<i32> =
         entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for fd in open.into_iter().filter(|fd| *fd > 2) {
-        // The one that listed them is closed already.
+        // Ignore the error for the descriptor that listed them: it is already closed.
         let _ = nix::unistd::close(fd);
     }
     Ok(())
@@ -331,7 +342,7 @@ fn limit(resource: Resource, most: u64) -> Result<(), Refused> {
 
 fn drop_capabilities() -> Result<(), Refused> {
     for capability in CapabilitySet::all().iter() {
-        // Without the right to drop them there are none to gain either: no-new-privileges sees to that.
+        // This fails without `CAP_SETPCAP`; then no-new-privileges keeps the program from gaining any capability.
         let _ = rustix::thread::remove_capability_from_bounding_set(capability);
     }
     rustix::thread::clear_ambient_capability_set().during("capabilities")?;

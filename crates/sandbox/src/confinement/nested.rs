@@ -1,9 +1,10 @@
-//! Nested protected paths: which of them are mounted read-only, and what becomes of repositories that a command made.
+//! Nested protected paths: selects those that are mounted read-only, and decides whether repositories that a command
+//! created may stay.
 //!
-//! A new nested repository is kept if git runs nothing for it: its configuration has only keys that name things, it has
-//! no hooks, and it points to no other folder. Test suites and generators make such repositories. The user's own
-//! `git status` would run the filters and monitors of any other. The same holds for bare repositories, which have no
-//! `.git`: git recognises a folder by its entries.
+//! A new nested repository stays if git would not run anything for it: its configuration contains only harmless keys,
+//! it has no hooks, and it does not point to another folder. Test suites and generators create such repositories. In
+//! any other repository, the user's own `git status` could run filters and file system monitors. The same holds
+//! for bare repositories, which have no `.git`: git recognises such a folder by its entries.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -22,11 +23,11 @@ use crate::protected::{GIT, GIT_PARTS};
 /// The folder of a repository with one folder for each linked worktree.
 const WORKTREES: &str = "worktrees";
 
-/// Nested protected paths, relative to the work folder, with the parts of repositories in the place of their `.git`.
+/// Nested protected paths, relative to the work folder. A repository's `.git` is replaced by the protected parts in it.
 pub(super) struct Nested {
     /// The paths that fit into a policy. With namespaces they are mounted read-only.
     pub(super) mounted: Vec<Utf8PathBuf>,
-    /// The rest, whose contents are compared: a policy is text, and some paths are not.
+    /// The remaining paths, whose contents are compared. Includes paths that are not UTF-8, since a policy is text.
     pub(super) compared: Vec<PathBuf>,
 }
 
@@ -72,8 +73,8 @@ fn parts_of(path: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// Whether git runs nothing for a repository, given the folder that its `.git` is in. A `.git` that is a file or a link
-/// may lead anywhere, and is not inert.
+/// Returns true if git would not run anything for the repository whose `.git` is called `name` in `parent`. A `.git`
+/// that is a file or a link may lead anywhere, so it is not inert.
 pub(super) fn is_inert_repository(parent: &OwnedFd, name: &OsStr) -> bool {
     let Ok(git) = open_folder(parent, name) else { return false };
     let is_absent = |part: &str| {
@@ -129,13 +130,14 @@ fn config_of(git: &OwnedFd) -> Option<String> {
     Some(text)
 }
 
-/// Whether every line of a configuration is a plain one with a key that runs nothing. What is not understood is not inert.
+/// Returns true if every line of a configuration is plain and has a key that cannot run anything. Lines that are not
+/// understood are not inert.
 fn is_inert_config(config: &str) -> bool {
     is_inert_change("", config)
 }
 
-/// Whether every line of a configuration that was not there before, in a section of the same header, is a plain one with
-/// a key that runs nothing.
+/// Returns true if every new line of a configuration is plain and has a key that cannot run anything. A line is new if
+/// it was not in a section with the same header before.
 pub(super) fn is_inert_change(before: &str, now: &str) -> bool {
     let known: HashSet<(&str, &str)> = lines_of(before).collect();
     lines_of(now).all(|(header, line)| {
@@ -143,7 +145,7 @@ pub(super) fn is_inert_change(before: &str, now: &str) -> bool {
     })
 }
 
-/// The lines of a configuration that say something, each with the header of its section.
+/// The lines of a configuration without comments and empty lines, each with the header of its section.
 fn lines_of(config: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut header = "";
     config.lines().map(str::trim).filter(|line| !is_comment(line)).map(move |line| {
@@ -154,7 +156,7 @@ fn lines_of(config: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// A line that ends with a backslash goes on in the next one, so it is not a comment for sure.
+/// A comment line that ends with a backslash may continue on the next line, so it does not count as a comment.
 fn is_comment(line: &str) -> bool {
     line.is_empty() || (line.starts_with(['#', ';']) && !line.ends_with('\\'))
 }
@@ -173,7 +175,7 @@ fn is_inert_line(header: &str, line: &str) -> bool {
         || INERT.iter().any(|(name, keys)| *name == section && keys.contains(&key.as_str()))
 }
 
-/// Sections and keys of a configuration that name things and start nothing.
+/// Sections and keys of git's configuration that cannot run anything.
 const INERT: &[(&str, &[&str])] = &[
     (
         "core",

@@ -1,4 +1,4 @@
-//! What a confined program may do: the value that travels to the helper.
+//! The policy: the permissions of a confined program, as sent to the helper.
 
 use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -17,11 +17,11 @@ use crate::process::Spawn;
 use crate::process::supervisor::{GuardedFolder, SupervisorOrder};
 use crate::workplace::Workplace;
 
-/// Folders of the system that every program needs. What is missing is skipped.
+/// System folders that every program needs. Missing ones are skipped.
 pub(super) const SYSTEM: &[&str] =
     &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix"];
 
-/// Secrets of the system that only root may read, and so would a program that runs as root.
+/// System secrets that only root may read, and that a program running as root could read too.
 pub(super) const SECRETS: &[&str] = &[
     "/etc/shadow",
     "/etc/shadow-",
@@ -35,12 +35,13 @@ pub(super) const SECRETS: &[&str] = &[
     "/etc/security/opasswd",
 ];
 
-/// Returns the secrets of the system beneath an `/etc`: those that have a well-known name, and every file and folder that
-/// its mode keeps from ordinary users. A program that runs as root would read them.
+/// Returns the system secrets beneath an `/etc`: well-known names, and every file and folder whose mode denies access
+/// to ordinary users. A program that runs as root could read them.
 pub(super) fn secrets_beneath(etc: &Utf8Path) -> BTreeSet<Utf8PathBuf> {
     let known = SECRETS.iter().filter_map(|secret| secret.strip_prefix("/etc/"));
     let known: Vec<Utf8PathBuf> = known.map(|secret| etc.join(secret)).collect();
-    // Every command of root waits for this: paths are compared as text, and links, which have no mode, are not looked at.
+    // Every command that runs as root waits for this walk, so compare paths as text, and skip symlinks, which have no
+    // mode of their own.
     let known_texts: HashSet<&str> = known.iter().map(|path| path.as_str()).collect();
     let mut secrets: BTreeSet<Utf8PathBuf> = known.iter().cloned().collect();
     let mut folders = vec![etc.to_owned()];
@@ -66,7 +67,7 @@ pub(super) fn secrets_beneath(etc: &Utf8Path) -> BTreeSet<Utf8PathBuf> {
 const READ_BY_OTHERS: u32 = 0o004;
 const EXECUTED_BY_OTHERS: u32 = 0o001;
 
-/// Files that say where a name server is; a link in `/etc` leads to one of them.
+/// Files with the addresses of name servers, one of which is the target of a symlink in `/etc`.
 pub(super) const RESOLVER: &[&str] = &[
     "/run/systemd/resolve/stub-resolv.conf",
     "/run/systemd/resolve/resolv.conf",
@@ -74,54 +75,54 @@ pub(super) const RESOLVER: &[&str] = &[
     "/run/NetworkManager/resolv.conf",
 ];
 
-/// Devices that give and take nothing.
+/// Devices that are harmless to every program.
 pub(super) const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Which walls the helper puts up. Each of them must stand, or the program is not started.
+/// The layers that the helper sets up. If any of them fails, the program is not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Walls {
-    /// Namespaces with a file system of their own, Landlock and a filter of system calls.
+    /// Namespaces with a file system of their own, Landlock and a seccomp filter.
     All,
-    /// Landlock and a filter of system calls.
+    /// Landlock and a seccomp filter.
     Unprivileged,
-    /// A filter of system calls only: something else has put up the rest.
+    /// Only a seccomp filter: another sandbox provides the rest.
     FilterOnly,
 }
 
-/// The two lives of a helper that uses namespaces: outside of them and inside.
+/// The stage of a helper that uses namespaces: outside or inside them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Stage {
     Outer,
     Inner,
 }
 
-/// The variable that holds the policy of a helper.
+/// The environment variable that carries the policy to the helper.
 pub(super) const POLICY_VARIABLE: &str = "REPERTOIRE_SANDBOX_POLICY";
 
-/// What a confined program may do.
+/// The permissions of a confined program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Policy {
     pub(super) walls: Walls,
     pub(super) stage: Stage,
-    /// How the helper is called.
+    /// The command line that starts the helper.
     pub(super) helper: Vec<String>,
     pub(super) network: Network,
-    /// Where protected paths are.
+    /// The work folder, which contains the protected paths.
     pub(super) dir: Utf8PathBuf,
     pub(super) read: Vec<Utf8PathBuf>,
     pub(super) write: Vec<Utf8PathBuf>,
     pub(super) protected: Vec<Utf8PathBuf>,
-    /// Unix sockets in the work folder, which other processes of the user may listen on.
+    /// Unix sockets in the work folder, on which other processes of the user may listen.
     pub(super) sockets: Vec<Utf8PathBuf>,
     /// A folder for this run alone, with its home and its temporary files.
     pub(super) private: Utf8PathBuf,
-    /// The environment of the program. The helper sets it at the last `exec`, inside the walls; neither the helper nor
-    /// `bwrap` runs with it, so a variable such as `LD_PRELOAD` never loads code into a process outside them.
+    /// The environment of the program. The helper sets it with the last `exec`, inside the sandbox. Neither the helper
+    /// nor `bwrap` runs with it, so a variable such as `LD_PRELOAD` never loads code into a process outside.
     pub(super) environment: Vec<(String, String)>,
-    /// Tell on standard error how much the kernel enforces.
+    /// If set, the helper reports on standard error what the kernel enforces.
     pub(super) report: bool,
-    /// The limits on the program and its descendants, and the process that they end with.
+    /// The limits on the program and its descendants.
     pub(super) supervisor: SupervisorOrder,
 }
 
@@ -142,7 +143,7 @@ impl Policy {
         let folders = write.iter().chain([&private]).cloned().collect();
         let (mut protected, sockets) = protected(walls, workplace);
         if workplace.is_read_only {
-            // Everything is protected, and the mounts that protect single paths would open the folders above them.
+            // The whole folder is read-only anyway, and the mounts for single paths would make their parents writable.
             protected.clear();
             read.append(&mut write);
         }
@@ -168,8 +169,8 @@ impl Policy {
 
     /// The whole environment of a helper: one variable that holds the policy.
     ///
-    /// The policy does not travel in an argument, because every user of the machine can read `/proc/PID/cmdline`, and
-    /// variables of a program may be secret. `/proc/PID/environ` is readable to the same user only.
+    /// The policy is not passed as an argument because every user of the machine can read `/proc/PID/cmdline`, and the
+    /// program's variables may be secret. `/proc/PID/environ` is readable only to the same user.
     pub(super) fn helper_environment(&self) -> (String, String) {
         let json = serde_json::to_string(self).expect("a policy is text and lists of text");
         (POLICY_VARIABLE.to_owned(), json)
@@ -183,21 +184,21 @@ impl Policy {
         home_in(&self.private)
     }
 
-    /// The folders of the run that its programs may write to. The folder above them is not one: a program could put a
-    /// link in the place of a folder that the next program is given.
+    /// The folders of the run that its programs may write to. Their parent is not writable: otherwise a program could
+    /// replace a folder that the next program gets with a link.
     pub(super) fn private_folders(&self) -> [Utf8PathBuf; 2] {
         [self.home(), self.temporary()]
     }
 }
 
-/// The protected paths and sockets of a workplace that can be mounted over: none without namespaces, where the guard
-/// compares contents and no program makes a Unix socket.
+/// The protected paths and sockets of a workplace to mount over. Without namespaces, no nested paths or sockets are
+/// returned: the guard compares contents there, and programs cannot use Unix sockets.
 fn protected(walls: Walls, workplace: &Workplace) -> (Vec<Utf8PathBuf>, Vec<Utf8PathBuf>) {
     let mut protected = workplace.protected.clone();
     if protected.is_empty() || walls == Walls::Unprivileged {
         return (protected, Vec::new());
     }
-    // The guard has kept no contents of the paths that it found and expects to be mounted.
+    // Prefer the guard's search result: it stored no contents for these paths because it expects them to be mounted.
     let guarded = found_in(workplace);
     let age_max = if guarded.is_some() { JUST_SEARCHED } else { Duration::ZERO };
     let now = workplace.searched.search(&workplace.dir, age_max);
@@ -209,7 +210,7 @@ fn protected(walls: Walls, workplace: &Workplace) -> (Vec<Utf8PathBuf>, Vec<Utf8
     (protected, sockets.collect())
 }
 
-/// The folder that only the programs of one run share.
+/// The folder shared by the programs of one run.
 pub(crate) fn private_dir(workplace: &Workplace) -> Utf8PathBuf {
     workplace.spill_dir.join("private")
 }
@@ -222,8 +223,8 @@ fn home_in(private: &Utf8Path) -> Utf8PathBuf {
     private.join("home")
 }
 
-/// The environment inside: a private home and temporary folder. Tool chains that would look for themselves in the home
-/// are told where the user has them.
+/// The environment inside the sandbox, with a private home and temporary folder. Variables point tool chains that are
+/// normally found through `HOME` to the user's own installation.
 fn confined_environment(
     program_environment: &[(String, String)],
     user_environment: &[(String, String)],
@@ -246,9 +247,9 @@ fn confined_environment(
     with_git_setting(confined, "core.sharedRepository", "umask")
 }
 
-/// Adds a setting of git to an environment. In a shared repository git sets the group bit of folders, which the filter
-/// of system calls refuses because it cannot tell a folder from a program; the kernel passes the bit on to new folders
-/// by itself.
+/// Adds a git setting to an environment. It is used for `core.sharedRepository`: in a shared repository git sets the
+/// setgid bit of folders, which the seccomp filter refuses because it cannot tell folders from programs. The kernel
+/// passes the bit on to new folders anyway.
 fn with_git_setting(
     mut environment: Vec<(String, String)>,
     key: &str,

@@ -1,4 +1,4 @@
-//! Finding out what works, by doing it.
+//! The probe: finds out which sandboxes work by trying them.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -15,19 +15,19 @@ use crate::limits::PROBE_OUTPUT_BYTES_MAX;
 use crate::process::{ProcessLimits, Spawn, Stdin, Termination};
 use crate::workplace::Workplace;
 
-/// How long one attempt may take.
+/// The timeout of one attempt.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where `bwrap` may be. The user's `PATH` does not count: what confines must not be replaceable by who is confined.
+/// Locations of `bwrap`. The user's `PATH` is ignored, so that confined programs cannot replace it.
 const BWRAP: &[&str] = &["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 
-/// The line in which the helper tells the version of Landlock.
+/// The prefix of the line in which the helper reports the Landlock ABI version.
 pub(super) const REPORT: &str = "landlock-abi ";
 
-/// The lines in which the helper tells the guarantees that hold.
+/// The prefix of the lines in which the helper reports the guarantees that hold.
 pub(super) const GUARANTEE: &str = "guarantee ";
 
-/// Variables that tell the helper what to try: a folder outside, the prober's process, and an abstract socket of its.
+/// Variables that tell the helper what to attack: a folder outside, the process of the prober, and its abstract socket.
 pub(super) const OUTSIDE: &str = "PROBED_OUTSIDE";
 pub(super) const PROBER: &str = "PROBER";
 pub(super) const ABSTRACT_SOCKET: &str = "PROBED_ABSTRACT_SOCKET";
@@ -50,7 +50,7 @@ enum Wanted {
     Every,
 }
 
-/// From the strongest to the weakest that does without Landlock.
+/// The kinds of sandbox, from the strongest to the one that does without Landlock.
 enum Kind {
     Namespaces,
     Unprivileged,
@@ -114,7 +114,7 @@ fn landlock(helper: &[String], walls: Walls, reasons: &[String]) -> Result<Sandb
     Ok(candidate(abi, guarantees_in(&told), notes))
 }
 
-/// The guarantees that the helper found to hold.
+/// Parses the guarantees that the helper reported.
 fn guarantees_in(told: &str) -> BTreeSet<Guarantee> {
     told.lines().filter_map(|line| line.strip_prefix(GUARANTEE)?.parse().ok()).collect()
 }
@@ -158,7 +158,8 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs `true` inside, in a folder that is gone afterwards, with things to reach outside.
+/// Runs `true` in the sandbox, in a temporary folder, with files and sockets outside for the helper to attack. Returns
+/// the helper's report.
 fn tried(sandbox: &Sandbox) -> Result<String, String> {
     let scratch = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
     let dir = Utf8PathBuf::from_path_buf(scratch.path().to_owned())
@@ -185,7 +186,7 @@ fn tried(sandbox: &Sandbox) -> Result<String, String> {
     waited_for(&reporting(sandbox.confine(spawn, &workplace, Network::Off)))
 }
 
-/// Things that the helper tries to reach from inside. The sockets listen as long as it lives.
+/// Files and sockets that the helper tries to reach from inside. The sockets listen until this is dropped.
 struct Targets {
     _sockets: Vec<UnixListener>,
     abstract_socket: String,
@@ -197,7 +198,7 @@ impl Targets {
         std::fs::create_dir(dir.join("outside"))?;
         std::fs::File::create(dir.join("work").join(PROTECTED_FILE))?;
         std::fs::File::create(dir.join("outside/secret"))?;
-        // A path may be too long for a socket; then there is none to reach.
+        // A path may be too long for a socket. Then the helper finds nothing to connect to.
         let paths = [dir.join("work/socket"), dir.join("outside/socket")];
         let mut sockets: Vec<_> = paths.iter().flat_map(UnixListener::bind).collect();
         let folder = dir.file_name().unwrap_or_default();
@@ -212,25 +213,30 @@ impl Targets {
     }
 
     fn environment(&self, dir: &Utf8Path) -> Vec<(String, String)> {
-        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         vec![
-            pair("PATH", "/usr/bin:/bin:/usr/local/bin"),
-            pair(OUTSIDE, dir.join("outside").as_str()),
-            pair(PROBER, &std::process::id().to_string()),
-            pair(ABSTRACT_SOCKET, &self.abstract_socket),
+            variable("PATH", "/usr/bin:/bin:/usr/local/bin"),
+            variable(OUTSIDE, dir.join("outside").as_str()),
+            variable(PROBER, &std::process::id().to_string()),
+            variable(ABSTRACT_SOCKET, &self.abstract_socket),
         ]
     }
 }
 
-/// Asks the helper to tell what it got.
+fn variable(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// Makes the helper report what it achieved.
 fn reporting(mut spawn: Spawn) -> Spawn {
+    // The policy is JSON text in the helper's environment; flip its flag there.
     for (_, policy) in &mut spawn.environment {
         *policy = policy.replace(r#""report":false"#, r#""report":true"#);
     }
     spawn
 }
 
-/// A probe is made before any runtime, so it waits by itself.
+/// Runs the probe and returns its standard error. Probes run before any async runtime exists, so this polls the child
+/// itself.
 fn waited_for(spawn: &Spawn) -> Result<String, String> {
     let mut child = Command::new(&spawn.program)
         .args(&spawn.args)

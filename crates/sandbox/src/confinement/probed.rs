@@ -1,12 +1,12 @@
-//! A sandbox that is looked for when the first program starts: finding out what the kernel allows takes some
-//! milliseconds, and many runs start no program at all.
+//! A sandbox that is probed when the first program starts: probing takes a few milliseconds, and many runs start no
+//! program at all.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use super::Sandbox;
 
-/// A sandbox that is known, or will be when somebody asks. Clones share the answer.
+/// A sandbox that is either known or probed on first use. Clones share the result.
 #[derive(Clone, Debug, Default)]
 pub struct Probed {
     found: Arc<OnceLock<Sandbox>>,
@@ -14,7 +14,7 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// A sandbox that is looked for when it is needed; see [`Sandbox::probe`].
+    /// Returns a sandbox that is probed on first use; see [`Sandbox::probe`].
     pub fn later(helper: Vec<String>) -> Self {
         Probed { found: Arc::default(), helper: helper.into() }
     }
@@ -26,14 +26,13 @@ impl From<Sandbox> for Probed {
     }
 }
 
-/// Looks for it, if nobody has done so yet.
+/// Probes the sandbox on first use.
 impl Deref for Probed {
     type Target = Sandbox;
 
     fn deref(&self) -> &Sandbox {
-        self.found.get_or_init(|| match self.helper.is_empty() {
-            true => Sandbox::default(),
-            false => Sandbox::probe(&self.helper),
+        self.found.get_or_init(|| {
+            if self.helper.is_empty() { Sandbox::default() } else { Sandbox::probe(&self.helper) }
         })
     }
 }

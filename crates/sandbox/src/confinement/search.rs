@@ -1,8 +1,9 @@
-//! The search for nested protected paths and for Unix sockets below a work folder.
+//! Searches a work folder for nested protected paths and Unix sockets.
 //!
-//! It runs before and after every command, so it must cost little: a folder whose change time is the one of the last
-//! search is not read again, only looked at. Programs cannot set the change time of a folder. The nearest folders are
-//! searched first; folders that only build tools fill are left out. A folder that cannot be listed is part of the result.
+//! The search runs before and after every command, so it must be cheap: a folder whose change time (ctime) is the same
+//! as in the last search is not read again. Programs cannot set the ctime of a folder. Folders are searched
+//! breadth-first, and folders that only build tools fill are skipped. Folders that cannot be listed are part of the
+//! result.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -30,17 +31,17 @@ const BARE_REPOSITORY_ENTRIES: &[&str] = &["HEAD", "objects", "refs"];
 /// Two changes within this time may leave a folder with the same change time.
 const CHANGE_TIME_GRAIN: Duration = Duration::from_millis(50);
 
-/// How old a search may be for the walls, which are made right after the guard.
+/// The maximum age of a search result when a policy is built, which happens right after the guard searched.
 pub(super) const JUST_SEARCHED: Duration = Duration::from_millis(100);
 
-/// The folders below a work folder as the last search found them. Clones share it.
+/// The folders below a work folder as the last search found them. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SearchedTree(Arc<Mutex<Searched>>);
 
 #[derive(Debug, Default)]
 struct Searched {
     dir: Utf8PathBuf,
-    /// In the order of the search: the nearest first.
+    /// In breadth-first order.
     folders: Vec<(PathBuf, Folder)>,
     closed: ClosedFolders,
     is_cut: bool,
@@ -53,25 +54,25 @@ pub(super) type ClosedFolders = BTreeMap<PathBuf, Identity>;
 /// The result of a search, with paths relative to the work folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Protected files and folders. A nested repository is named by its `.git`.
+    /// Protected files and folders. A nested repository is represented by its `.git`.
     pub(super) protected: Vec<PathBuf>,
     pub(super) sockets: Vec<PathBuf>,
     pub(super) closed: ClosedFolders,
-    /// Whether a limit ended the search.
+    /// True if a limit ended the search early.
     pub(super) is_cut: bool,
 }
 
 #[derive(Debug)]
 struct Folder {
     identity: Identity,
-    /// Whether a change after the folder was read must show in its change time.
+    /// True if any change since the folder was read would show in its change time.
     is_settled: bool,
     folders: Vec<OsString>,
     protected: Vec<OsString>,
     sockets: Vec<OsString>,
 }
 
-/// A folder at a moment: any change to its entries or its mode makes it another.
+/// Identifies a folder at a point in time: any change to its entries or its mode results in a different value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) device: u64,
@@ -79,16 +80,16 @@ pub(super) struct Identity {
     pub(super) changed: (i64, i64),
 }
 
-/// The outcome of reading a folder.
+/// The result of reading a folder.
 enum Reading {
     Listed(Folder),
-    /// There is no such folder any more.
+    /// The folder no longer exists.
     Gone,
     Closed(Identity),
 }
 
 impl SearchedTree {
-    /// Searches a work folder. The answer of a search that is not older than `age_max` is given again.
+    /// Searches a work folder. Returns the last result if it is at most `age_max` old.
     pub(super) fn search(&self, dir: &Utf8Path, age_max: Duration) -> Arc<Found> {
         let mut searched = self.of(dir);
         if let Some((at, found)) = &searched.last
@@ -107,8 +108,8 @@ impl SearchedTree {
         }
     }
 
-    /// Searches an open work folder after a program. A folder that cannot be listed is made listable, if it belongs to
-    /// this user and is not one of `closed_before`.
+    /// Searches an open work folder after a program ran. Makes unlistable folders listable if they belong to this user
+    /// and are not in `closed_before`.
     pub(super) fn search_after(
         &self,
         dir: &Utf8Path,
@@ -129,6 +130,8 @@ impl SearchedTree {
 
 impl Searched {
     fn walk(&mut self, dir: &OwnedFd, closed_before: Option<&ClosedFolders>) -> Arc<Found> {
+        // The list of folders is incomplete after a search that was cut or met closed folders, so it cannot be
+        // refreshed.
         let is_known = !self.folders.is_empty() && !self.is_cut && self.closed.is_empty();
         if !is_known || !self.refresh(dir) {
             self.search(dir, closed_before);
@@ -138,7 +141,8 @@ impl Searched {
         found
     }
 
-    /// Looks at the known folders again. Tells whether there are still the same ones, which is usual and needs no search.
+    /// Checks the known folders again. Returns true if no folder was added or removed, the usual case, which needs no
+    /// full search.
     fn refresh(&mut self, dir: &OwnedFd) -> bool {
         self.folders.iter_mut().all(|(path, folder)| {
             if is_unchanged(dir, path, folder) {
@@ -190,7 +194,7 @@ impl Searched {
     }
 }
 
-/// Whether nothing was made, removed or renamed in a folder since it was read.
+/// Returns true if no entry was added, removed or renamed in a folder since it was read.
 fn is_unchanged(dir: &OwnedFd, path: &Path, known: &Folder) -> bool {
     let stat = || rustix::fs::statat(dir, here(path), AtFlags::SYMLINK_NOFOLLOW);
     known.is_settled && stat().is_ok_and(|stat| identity(&stat) == known.identity)
@@ -208,8 +212,8 @@ fn read_or_unlock(dir: &OwnedFd, path: &Path, closed_before: Option<&ClosedFolde
     }
 }
 
-/// Reads a folder. A link on the way, left by a program that still runs, can only make it read other names: whatever is
-/// done about a name follows no link.
+/// Reads a folder. A symlink planted by a running program can only make this return other names, since every later
+/// operation on a name refuses to follow links.
 fn read(dir: &OwnedFd, path: &Path) -> Reading {
     match listed(dir, path) {
         Ok(folder) => Reading::Listed(folder),
@@ -250,7 +254,7 @@ fn listed(dir: &OwnedFd, path: &Path) -> rustix::io::Result<Folder> {
         folder.folders.retain(|name| !parts.contains(name));
         folder.protected.append(&mut parts);
     }
-    // Folders are compared by their names, and the order of a file system may change.
+    // Folders are compared as lists of names, and the order of a directory listing may change.
     folder.folders.sort_unstable();
     Ok(folder)
 }
@@ -262,9 +266,9 @@ impl Folder {
         }
         let is_git = name.eq_ignore_ascii_case(GIT);
         let is_github_skills = name.eq_ignore_ascii_case("skills") && path.ends_with(".github");
-        // A name that is not UTF-8 is not a protected one.
+        // A name that is not UTF-8 is never protected.
         if is_git || name.to_str().is_some_and(is_protected_name) || is_github_skills {
-            // The repository of the work folder itself is not nested.
+            // The work folder's own repository is not nested.
             if !(is_git && path.as_os_str().is_empty()) {
                 self.protected.push(name.to_owned());
             }

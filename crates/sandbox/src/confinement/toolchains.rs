@@ -1,14 +1,13 @@
-//! The folders of tool chains that confined programs may read, derived from the user's own environment.
+//! Tool chain folders that confined programs may read, derived from the user's own environment.
 //!
-//! Only the scrubbed environment of the user is looked at. Variables that a check, a workflow or a tool adds to a
-//! program never decide what the program may read.
+//! Only the scrubbed environment of the user counts. Variables that a check, a workflow or a tool adds to a program
+//! never widen what it may read.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::policy::{SYSTEM, value};
 
-/// Tool chains in a home folder: only their code, not what lies beside it. `~/.cargo` as a whole would show
-/// `credentials.toml`.
+/// Tool chains in a home folder, restricted to code. `~/.cargo` as a whole would expose `credentials.toml`.
 const TOOL_CHAINS: &[&str] = &[
     ".asdf",
     ".bun",
@@ -42,12 +41,12 @@ const TOOL_CHAINS: &[&str] = &[
 
 const CARGO_HOME: &[&str] = &["bin", "config.toml", "env", "git", "registry"];
 
-/// Variables that name one folder of a tool chain.
+/// Variables that name a single tool chain folder.
 const NAMED_BY_VARIABLE: &[&str] =
     &["RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR", "GOROOT", "JAVA_HOME", "VIRTUAL_ENV"];
 
-/// Folders and files of a home that hold keys, tokens or sessions. A tool chain is never one of them, in one of them, or
-/// a folder that contains one.
+/// Folders and files of a home that hold keys, tokens or sessions. A tool chain folder is rejected if it is one of
+/// them, lies in one of them or contains one of them.
 const HOLDS_CREDENTIALS: &[&str] = &[
     ".aws",
     ".azure",
@@ -107,7 +106,8 @@ pub(super) fn tool_chains(
     found
 }
 
-/// Whether a path can be a folder of programs: not the root, a home, a folder above it, or a place of credentials.
+/// Returns true if a path is narrow enough to be a tool chain: not the root, a home, a parent of a home, or a location
+/// of credentials.
 fn is_narrow(path: &Utf8Path, home: Option<&Utf8Path>) -> bool {
     let plain = path.components().all(|part| !matches!(part.as_str(), "." | ".."));
     let holds_credentials = HOLDS_CREDENTIALS.iter().any(|place| {
@@ -121,7 +121,7 @@ fn is_narrow(path: &Utf8Path, home: Option<&Utf8Path>) -> bool {
         && !holds_credentials
 }
 
-/// Whether a path, if it is a link or lies behind one, still leads to a folder of programs.
+/// Returns true if the path is still narrow once symlinks are resolved. Paths that do not exist pass.
 fn leads_to_narrow(path: &Utf8Path, home: Option<&Utf8Path>) -> bool {
     let real_home = home.and_then(|home| home.canonicalize_utf8().ok());
     match path.canonicalize_utf8() {
@@ -134,7 +134,7 @@ fn is_in_system(path: &Utf8Path) -> bool {
     SYSTEM.iter().any(|system| path.starts_with(system))
 }
 
-/// Whether the components of `parts` occur in a row in `path`.
+/// Returns true if `path` contains the components of `parts` consecutively.
 fn contains_parts(path: &Utf8Path, parts: &Utf8Path) -> bool {
     let path: Vec<_> = path.components().collect();
     let parts: Vec<_> = parts.components().collect();

@@ -1,11 +1,11 @@
-//! A control group (cgroup v2) of a program's own, where the system has delegated one to the user: the kernel then
-//! enforces the limits on memory and tasks itself, at once, and ends everything in the group in one go.
+//! A control group (cgroup v2) for one program, if the system has delegated one to the user: then the kernel itself
+//! enforces the limits on memory and tasks immediately, and kills everything in the group at once.
 //!
-//! systemd delegates the groups of a user's session; a container or a plain login usually has none, and then the
-//! supervisor alone watches. Controllers are never switched on here: the group above ours belongs to the system.
+//! systemd delegates the groups of a user's session. A container or a plain login usually has none; then only the
+//! supervisor enforces the limits. This module never enables controllers: the parent group belongs to the system.
 //!
-//! A process is moved by its supervisor: it enters the group, starts the program, and leaves again. Nothing that the
-//! program starts can be outside, and the supervisor is not counted.
+//! The supervisor enters the group, starts the program, and leaves again. So every process of the program is inside,
+//! and the supervisor is not counted.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -16,29 +16,29 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use super::measure::THREADS_PER_PROCESS;
 use super::usage::{LimitedResource, UsageLimits};
 
-/// The places at which systems mount the version 2 hierarchy.
+/// The mount points of the version 2 hierarchy.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-/// The type that `statfs` reports for it.
+/// The file system type that `statfs` reports for cgroup v2.
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
-/// The beginning of the names of our groups. The process id of the supervisor follows.
+/// The prefix of our group names, followed by the supervisor's process id.
 const NAME_PREFIX: &str = "repertoire-";
-/// The maximum number of bytes of a control file that are read.
+/// The maximum number of bytes read from a control file.
 const FILE_BYTES_MAX: usize = 4096;
 
-/// A control group with one program in it. It is removed on drop.
+/// A control group with one program in it. Removed on drop.
 #[derive(Debug)]
 pub(crate) struct ControlGroup {
-    /// The group that holds the supervisor's group and this one.
+    /// The parent of the supervisor's group and of this one.
     parent: OwnedFd,
     name: String,
     group: OwnedFd,
-    /// `cgroup.procs` of the supervisor's group, opened before the supervisor gives up any right.
+    /// `cgroup.procs` of the supervisor's group, opened before the supervisor drops privileges.
     way_back: std::fs::File,
 }
 
 impl ControlGroup {
-    /// Makes a group with these limits and moves this process into it. `None` if no group is delegated, or its controllers
-    /// are not enabled.
+    /// Creates a group with these limits and moves this process into it. Returns `None` if no group is delegated, or if
+    /// its controllers are not enabled.
     pub(crate) fn enter(limits: &UsageLimits) -> Option<ControlGroup> {
         let settings = settings_of(limits);
         if settings.is_empty() {
@@ -46,7 +46,7 @@ impl ControlGroup {
         }
         let own = own_path(&read_text("/proc/self/cgroup".into(), FILE_BYTES_MAX as u64).ok()?)?;
         let home = MOUNTS.iter().find_map(|mount| open_hierarchy(mount, &own))?;
-        // A group that holds processes cannot have limited groups beneath it; only the root can.
+        // Only the root group may contain both processes and limited subgroups, so create a sibling.
         let above = if own.is_empty() { "." } else { ".." };
         let parent = open_folder(&home, above)?;
         let enabled = read(&parent, "cgroup.subtree_control")?;
@@ -68,44 +68,46 @@ impl ControlGroup {
         for setting in settings {
             write(&group.group, setting.file, &setting.value)?;
         }
-        // Without it the kernel kills one process of the group and leaves the others; older kernels do not have it.
+        // Without this setting the OOM killer kills only one process of the group. Older kernels do not support it.
         let _ = write(&group.group, "memory.oom.group", "1");
         write(&group.group, "cgroup.procs", "0")?;
         Some(group)
     }
 
-    /// Moves this process back to the group that it came from.
+    /// Moves this process back to its original group.
     pub(crate) fn leave(&mut self) {
-        // If it fails, the supervisor is counted with the program, and ends with it.
+        // If this fails, the supervisor is counted with the program and killed with it.
         let _ = self.way_back.write_all(b"0");
     }
 
     /// The limit that the kernel had to enforce.
     pub(crate) fn exceeded(&self) -> Option<LimitedResource> {
-        let count = |file, field| {
-            read(&self.group, file).is_some_and(|text| field_of(&text, field).unwrap_or(0) > 0)
-        };
-        if count("memory.events", "oom_kill") {
+        if self.has_counted("memory.events", "oom_kill") {
             return Some(LimitedResource::Memory);
         }
-        count("pids.events", "max").then_some(LimitedResource::Processes)
+        self.has_counted("pids.events", "max").then_some(LimitedResource::Processes)
     }
 
-    /// Ends everything in the group.
+    /// Returns true if a counter in a control file is above zero.
+    fn has_counted(&self, file: &str, field: &str) -> bool {
+        read(&self.group, file).is_some_and(|text| field_of(&text, field).unwrap_or(0) > 0)
+    }
+
+    /// Kills everything in the group.
     pub(crate) fn kill(&self) {
-        // Linux 5.14 and later; before, the supervisor kills the processes one by one.
+        // Needs Linux 5.14. On older kernels the supervisor kills the processes one by one.
         let _ = write(&self.group, "cgroup.kill", "1");
     }
 }
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // Processes that cannot be ended keep it; the next supervisor tries again.
+        // This fails while a process is inside; the next supervisor tries again.
         let _ = rustix::fs::unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR);
     }
 }
 
-/// A limit as a control file has it.
+/// A limit in the form of a control file and its value.
 #[derive(Debug, PartialEq, Eq)]
 struct ControlSetting {
     controller: &'static str,
@@ -114,29 +116,29 @@ struct ControlSetting {
 }
 
 impl ControlSetting {
+    fn new(controller: &'static str, file: &'static str, value: u64) -> Self {
+        ControlSetting { controller, file, value: value.to_string() }
+    }
+
     fn is_enabled(&self, enabled: &str) -> bool {
         enabled.split_ascii_whitespace().any(|controller| controller == self.controller)
     }
 }
 
 fn settings_of(limits: &UsageLimits) -> Vec<ControlSetting> {
-    let setting = |controller, file, value: u64| ControlSetting {
-        controller,
-        file,
-        value: value.to_string(),
-    };
-    let memory = limits.memory_bytes_max.map(|bytes| setting("memory", "memory.max", bytes));
-    let swap = limits.memory_bytes_max.map(|_| setting("memory", "memory.swap.max", 0));
+    let memory =
+        limits.memory_bytes_max.map(|bytes| ControlSetting::new("memory", "memory.max", bytes));
+    let swap = limits.memory_bytes_max.map(|_| ControlSetting::new("memory", "memory.swap.max", 0));
     // The kernel counts threads. The supervisor counts processes.
     let tasks = limits.processes_max.map(|most| most.saturating_mul(THREADS_PER_PROCESS));
-    let tasks = tasks.map(|most| setting("pids", "pids.max", most));
+    let tasks = tasks.map(|most| ControlSetting::new("pids", "pids.max", most));
     [memory, swap, tasks].into_iter().flatten().collect()
 }
 
-/// The path of a process's group beneath the mount, without the leading slash, from `/proc/PID/cgroup`.
+/// Parses `/proc/PID/cgroup`: the path of the process's group beneath the mount, without the leading slash.
 fn own_path(text: &str) -> Option<String> {
     let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    // A process outside the root of its own cgroup namespace has a path that leads up.
+    // For a process outside the root of its cgroup namespace, the path leads upwards.
     (!path.split('/').any(|part| part == "..")).then(|| path.to_owned())
 }
 
@@ -176,12 +178,12 @@ fn read(folder: &OwnedFd, name: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The number behind a word, as in `oom_kill 3`.
+/// Finds the number of a field, as in `oom_kill 3`.
 fn field_of(text: &str, field: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(' ')?.parse().ok())
 }
 
-/// Removes the groups of supervisors that were killed. The kernel refuses as long as a process is inside.
+/// Removes the groups of supervisors that were killed. The kernel refuses while a process is inside.
 fn remove_abandoned(parent: &OwnedFd) {
     let Ok(entries) = rustix::fs::Dir::read_from(parent) else { return };
     for entry in entries.flatten() {

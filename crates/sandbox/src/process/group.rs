@@ -1,19 +1,19 @@
-//! The processes that end together, and the promise that they do not outlive their owner.
+//! The processes that end together. They never outlive the value that owns them.
 
 use rustix::process::{Signal, kill_process, kill_process_group};
 
 use super::supervisor::{self, KnownChild, SupervisorOrder, exceeded_by};
 use super::{Spawn, Stopped, TerminationScope};
 
-/// A child with everything that ends with it; what is left is killed on drop.
+/// A child with everything that ends with it. Remaining processes are killed on drop.
 #[derive(Debug)]
 pub struct Group {
     child: KnownChild,
     scope: TerminationScope,
     order: SupervisorOrder,
-    /// The time of the child's start, in the system's clock ticks.
+    /// The child's start time, in clock ticks.
     started: u64,
-    /// Whether the id of the child may already belong to another process.
+    /// True if the child's process id may already belong to another process.
     is_reaped: bool,
 }
 
@@ -33,20 +33,22 @@ impl Group {
         self.signal(signal);
     }
 
-    /// Ends every member.
+    /// Kills all members.
     pub(super) fn kill(&self) {
         match self.scope {
             TerminationScope::ProcessGroup => self.signal(Signal::KILL),
+            // On SIGQUIT the supervisor kills its descendants. Killing the supervisor would orphan them.
             TerminationScope::Descendants => self.signal(Signal::QUIT),
         }
     }
 
-    /// Notes that the child has ended. The members of its process group may live on, which keeps the id in use.
+    /// Records that the child was reaped. In a process group the remaining members keep the id in use, so it stays
+    /// valid.
     pub(super) fn reaped(&mut self) {
         self.is_reaped = self.scope == TerminationScope::Descendants;
     }
 
-    /// Ends what the child has left behind, now that it has ended with this signal, or will not end.
+    /// Kills the remaining processes after the child has ended with this signal, or failed to end.
     pub(super) async fn end_rest(&mut self, has_exited: bool, signal: Option<i32>) {
         let is_clean =
             has_exited && (signal.is_none() || exceeded_by(signal, &self.order.limits).is_some());
@@ -65,7 +67,7 @@ impl Group {
         self.is_reaped = true;
     }
 
-    /// The limit that the program exceeded, by the signal that ended its supervisor.
+    /// The limit that the program exceeded, derived from the signal that ended its supervisor.
     pub(super) fn exceeded(&self, signal: Option<i32>) -> Option<Stopped> {
         match self.scope {
             TerminationScope::ProcessGroup => None,

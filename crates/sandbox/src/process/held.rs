@@ -1,9 +1,9 @@
-//! Memory and files that processes hold without being charged for them: files without a name behind descriptors and
+//! Memory and disk space that processes hold without being charged for it: unlinked files behind descriptors and
 //! mappings, and the buffers of pipes and Unix sockets.
 //!
-//! A descriptor leads to the size of its file. Nothing leads an ordinary user to the size of a file that is only mapped,
-//! that waits in a socket to be received, or that a process holds which cannot be looked at. Their presence is reported,
-//! so that the caller can use an upper bound instead.
+//! The size of a file behind a descriptor can be read. An ordinary user cannot find the size of a file that is only
+//! mapped, that is in transit through a socket, or that is held by a process without read access. These cases are
+//! reported, so that the caller can use an upper bound instead.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use rustix::io::Errno;
 use super::table::{ProcessEntry, ProcessTable};
 use super::usage::kib_field;
 
-/// The pages of a pipe's buffer once the user's pipes have used up their common allowance.
+/// The size of a pipe's buffer, in pages, once the user's pipes have used up their common allowance.
 const PIPE_PAGES_MIN: u64 = 2;
-/// The size of a page on most machines.
+/// The usual page size, in KiB.
 const PAGE_KIB_USUAL: u64 = 4;
 /// The default of `net.core.wmem_max`.
 const SOCKET_BYTES_USUAL: u64 = 212_992;
@@ -25,25 +25,24 @@ const PIPE_BYTES_USUAL: u64 = 1024 * 1024;
 /// The files, pipes and sockets that a set of processes holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeldObjects {
-    /// The bytes of nameless files in memory that descriptors lead to.
+    /// The bytes of unlinked files in memory that are reachable through descriptors.
     pub(crate) memory: u64,
-    /// The bytes of nameless files on disks that descriptors lead to.
+    /// The bytes of unlinked files on disks that are reachable through descriptors.
     pub(crate) disk: u64,
-    /// Whether there may be more in memory, of unknown size.
+    /// True if there may be more in memory, of unknown size.
     pub(crate) hides_memory: bool,
-    /// Whether there may be more on disks, of unknown size.
+    /// True if there may be more on disks, of unknown size.
     pub(crate) hides_disk: bool,
-    /// The number of sockets in the network namespace of this process.
+    /// The number of sockets in this process's network namespace.
     pub(crate) near_sockets: u64,
     /// The number of sockets in other network namespaces.
     pub(crate) far_sockets: u64,
-    /// The number of pipes.
     pub(crate) pipes: u64,
     seen: BTreeSet<(u64, u64)>,
 }
 
 impl HeldObjects {
-    /// Looks at the descriptors and mappings of processes.
+    /// Collects the descriptors and mappings of processes.
     pub(crate) fn of(table: &ProcessTable, found: &[ProcessEntry]) -> HeldObjects {
         let own_network = network_of(table, "self");
         let mut held = HeldObjects::default();
@@ -54,7 +53,7 @@ impl HeldObjects {
                 held.add_descriptors(table, &thread, is_near);
             }
         }
-        // A mapping adds nothing if a descriptor leads to the same file.
+        // Mappings come last: a mapping is ignored if a descriptor leads to the same file.
         for entry in found {
             held.add_mappings(table, entry);
         }
@@ -116,9 +115,10 @@ impl HeldObjects {
             if self.seen.contains(&(mapping.device, mapping.inode)) {
                 continue;
             }
-            match is_in_memory(mapping.name) {
-                true => self.hides_memory = true,
-                false => self.hides_disk = true,
+            if is_in_memory(mapping.name) {
+                self.hides_memory = true;
+            } else {
+                self.hides_disk = true;
             }
         }
     }
@@ -128,12 +128,13 @@ impl HeldObjects {
         self.hides_disk = true;
     }
 
-    /// The memory that the buffers of the pipes can use at most.
+    /// The maximum memory that the buffers of the pipes can use.
     pub(crate) fn pipe_bytes_max(&self, table: &ProcessTable) -> u64 {
         let setting = |name: &str| number(table, &format!("sys/fs/{name}"));
         let each = setting("pipe-max-size").unwrap_or(PIPE_BYTES_USUAL);
         let most = self.pipes.saturating_mul(each);
-        // The kernel limits the pipes of a user, and of root only if it has given up its capabilities.
+        // The kernel limits the pipe buffers of a user. For root this applies only without capabilities, so it is not
+        // assumed.
         let pages = setting("pipe-user-pages-soft").filter(|pages| *pages > 0);
         match pages {
             Some(pages) if !rustix::process::geteuid().is_root() => {
@@ -144,7 +145,7 @@ impl HeldObjects {
         }
     }
 
-    /// The memory that the buffers of this many sockets can use at most.
+    /// The maximum memory that the buffers of this many sockets can use.
     pub(crate) fn socket_bytes_max(table: &ProcessTable, sockets: u64) -> u64 {
         let each = number(table, "sys/net/core/wmem_max").unwrap_or(SOCKET_BYTES_USUAL);
         // The kernel doubles the size that a program asks for.
@@ -152,7 +153,7 @@ impl HeldObjects {
     }
 }
 
-/// A mapping of a file that has no name any more.
+/// A mapping of an unlinked file.
 struct NamelessMapping<'a> {
     device: u64,
     inode: u64,
@@ -165,27 +166,30 @@ impl<'a> NamelessMapping<'a> {
         let name = line.strip_suffix(" (deleted)")?;
         let mut fields = name.splitn(6, ' ');
         let (major, minor) = fields.nth(3)?.split_once(':')?;
-        let part = |text| u32::from_str_radix(text, 16).ok();
-        let device = rustix::fs::makedev(part(major)?, part(minor)?);
+        let device = rustix::fs::makedev(hex_number(major)?, hex_number(minor)?);
         let inode = fields.next()?.parse().ok()?;
         Some(NamelessMapping { device, inode, name: fields.next()?.trim_start() })
     }
 }
 
-/// Whether the name of a nameless file shows that it is kept in memory.
+fn hex_number(text: &str) -> Option<u32> {
+    u32::from_str_radix(text, 16).ok()
+}
+
+/// Returns true if the name of an unlinked file shows that it is kept in memory.
 fn is_in_memory(name: &str) -> bool {
     let prefixes = ["/memfd:", "/dev/shm/", "/dev/zero", "/SYSV", "/anon_hugepage", "/[aio]"];
     prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The name of the network namespace of a process; `None` if it cannot be read.
+/// Identifies the network namespace of a process; `None` if it cannot be read.
 fn network_of(table: &ProcessTable, process: &str) -> Option<Vec<u8>> {
     let name = rustix::fs::readlinkat(table.folder(), format!("{process}/ns/net"), Vec::new());
     name.ok().map(std::ffi::CString::into_bytes)
 }
 
-/// Whether a thread that cannot be looked at belongs to a program of the command. One that is ending has no memory any
-/// more, and the first process of a PID namespace is the helper, which holds nothing.
+/// Returns true if a thread without read access belongs to a program of the command. A thread that is exiting has no
+/// memory left, and PID 1 of a PID namespace is our helper, which holds nothing.
 fn is_program(table: &ProcessTable, thread: &str) -> bool {
     let Ok(bytes) = table.read(&format!("{thread}/status")) else { return false };
     let text = String::from_utf8_lossy(&bytes);
@@ -194,7 +198,7 @@ fn is_program(table: &ProcessTable, thread: &str) -> bool {
     text.contains("\nVmSize:") && !is_first
 }
 
-/// Whether descriptors wait in a socket to be received.
+/// Returns true if descriptors are queued in a socket.
 fn has_passed_descriptors(table: &ProcessTable, path: &str) -> bool {
     let Ok(bytes) = table.read(path) else { return false };
     let text = String::from_utf8_lossy(&bytes);
@@ -202,7 +206,7 @@ fn has_passed_descriptors(table: &ProcessTable, path: &str) -> bool {
     count.is_some_and(|count| count.trim() != "0")
 }
 
-/// The size of a page of memory.
+/// The size of a memory page, in bytes.
 fn page_bytes(table: &ProcessTable) -> u64 {
     let bytes = table.read("self/smaps").unwrap_or_default();
     let kib = kib_field(&String::from_utf8_lossy(&bytes), "KernelPageSize:");

@@ -1,28 +1,26 @@
-//! Processes of a worker that is gone: it was killed and could not end them.
+//! Finds and kills processes of a worker that was killed before it could end them.
 
 use std::time::Duration;
 
 use camino::Utf8Path;
 
-/// The maximum number of looks for more of them: a process that is being killed may have started another one.
+/// The maximum number of searches: a process may start another one while it is being killed.
 const PASSES_MAX: usize = 50;
-/// The pause before the next look.
+/// The pause between two searches.
 const PASS_WAIT: Duration = Duration::from_millis(10);
 
 /// A process that uses a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occupant {
-    /// Its id.
     pub process: u32,
-    /// The name of its program.
     pub program: String,
 }
 
-/// Ends all processes whose environment has a variable of this name with a value that `is_left` accepts, with everything
-/// beneath them, and returns how many there were. Only Linux shows the environment of other processes; elsewhere nothing
-/// is done.
+/// Kills all processes whose environment has a variable `name` with a value accepted by `is_left`, along with their
+/// descendants, and returns their number. Only Linux shows the environment of other processes; elsewhere this does
+/// nothing.
 ///
-/// It waits for them to end, so a runtime calls it where waiting is allowed.
+/// Blocks until the processes have ended.
 pub fn end_left(name: &str, is_left: impl Fn(&str) -> bool) -> usize {
     let mut ended = std::collections::BTreeSet::new();
     for _ in 0..PASSES_MAX {
@@ -37,8 +35,8 @@ pub fn end_left(name: &str, is_left: impl Fn(&str) -> bool) -> usize {
     ended.len()
 }
 
-/// The processes that work in a folder or have a file beneath it open for writing, apart from this process, those that
-/// led to it and those that it started. Empty where the system does not show other processes.
+/// The processes that work in a folder or have a file beneath it open for writing, except this process, its ancestors
+/// and its descendants. Empty where the system does not show other processes.
 pub fn occupants(folder: &Utf8Path) -> Vec<Occupant> {
     system::occupants(folder)
 }
@@ -55,7 +53,7 @@ mod system {
     use crate::process::supervisor;
     use crate::process::table::{ProcessEntry, ProcessTable, beneath, reap, signal};
 
-    /// The marked processes and everything beneath them.
+    /// The marked processes and all their descendants.
     pub(super) fn find(name: &str, is_left: &impl Fn(&str) -> bool) -> BTreeSet<i32> {
         let Ok(table) = ProcessTable::open() else { return BTreeSet::new() };
         let entries = table.entries().unwrap_or_default();
@@ -72,16 +70,16 @@ mod system {
         found
     }
 
-    /// Stops all of them before the first one is killed, so that none of them starts another one.
+    /// Stops all of them before killing the first, so that none of them can start another.
     pub(super) fn kill(found: &BTreeSet<i32>) {
         found.iter().for_each(|id| signal(*id, Signal::STOP));
         found.iter().for_each(|id| signal(*id, Signal::KILL));
-        // Some may have become children of ours; nothing else waits for those.
+        // Some may have become our children, and have to be reaped here.
         let orphans = found.iter().filter(|id| supervisor::adopts(**id));
         orphans.for_each(|id| reap(*id));
     }
 
-    /// The value that a process was started with; one that has ended has none.
+    /// The value of a variable in a process's initial environment; `None` if the process has ended.
     fn variable(table: &ProcessTable, id: i32, name: &str) -> Option<String> {
         let bytes = table.read(&format!("{id}/environ")).ok()?;
         let mut entries = bytes.split(|byte| *byte == 0);
@@ -141,7 +139,7 @@ mod system {
         let text = String::from_utf8_lossy(&bytes);
         let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
         let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-        // The lowest two bits are the access mode; 0 is for reading only.
+        // The lowest two bits are the access mode; 0 means read-only.
         flags.is_some_and(|flags| flags & 0b11 != 0)
     }
 

@@ -1,12 +1,12 @@
-//! Output cut into lines as it comes, with a cap on how much of a line is held.
+//! Splits output into lines as it arrives, with a cap on the buffered part of a line.
 
 use super::{Captured, Flow};
 use crate::limits::LINE_BYTES_MAX;
 
-/// Hands lines to a reader until it has had enough.
+/// Passes lines to a reader until the reader is finished.
 pub(super) struct Lines<'a> {
     on_line: &'a mut (dyn FnMut(&[u8]) -> Flow + Send),
-    /// The start of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     pending: Vec<u8>,
     finished: bool,
 }
@@ -16,7 +16,7 @@ impl<'a> Lines<'a> {
         Lines { on_line, pending: Vec::new(), finished: false }
     }
 
-    /// Takes the next bytes, and tells whether the reader has what it wants.
+    /// Processes the next bytes. Returns [`Flow::Finished`] once the reader is finished.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> Flow {
         while !self.finished && !bytes.is_empty() {
             let room = LINE_BYTES_MAX - self.pending.len();
@@ -39,7 +39,7 @@ impl<'a> Lines<'a> {
         self.flow()
     }
 
-    /// The output has ended: what is pending is the last line.
+    /// Processes the end of the output: pending bytes are the last line.
     pub(super) fn end(&mut self) -> Flow {
         if !self.finished && !self.pending.is_empty() {
             self.give(&[], Break::Missing);
@@ -64,7 +64,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Whether a piece ends where its line does.
+/// Records whether a piece ends with a line break.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Break {
     There,
@@ -79,7 +79,7 @@ fn without_return(line: &[u8], line_break: Break) -> &[u8] {
 }
 
 impl Captured {
-    /// Counts bytes, and keeps them as long as there is room.
+    /// Counts bytes, and keeps them while there is room.
     pub(super) fn keep(&mut self, bytes: &[u8], bytes_max: usize) {
         self.total += bytes.len() as u64;
         let room = bytes_max.saturating_sub(self.bytes.len());

@@ -1,17 +1,18 @@
-//! Adds up what a tree of processes uses, and compares it with the limits.
+//! Adds up the resources that a tree of processes uses, and compares them with the limits.
 //!
-//! Each look starts with cheap figures: resident memory, the number of processes, and the free space of the disks. Only
-//! when those pass a limit are the exact ones read: memory without what processes share, and the files that were written.
+//! Each measurement starts with cheap figures: resident memory, the number of processes, and the free space of the
+//! disks. Only if these exceed a limit are the exact ones computed: memory without double-counting shared pages, and
+//! the size of the written files.
 //!
-//! Other programs write to the same folders. The kernel counts what each process writes, and adds the count of a child to
-//! its parent when the parent waits for it, so the sum over all descendants and this process is an upper bound of what
-//! the command wrote. It is not believed where it may be too low: on file systems that do not count (`tmpfs`, FUSE), for
-//! processes whose counters cannot be read, and once a process has ignored the end of its children. Because a process
-//! can do that unseen, files that grow to several times the limit always count.
+//! Other programs write to the same folders. The kernel counts the bytes that each process writes, and adds a child's
+//! count to its parent when the parent waits for it. So the sum over this process and all descendants is an upper bound
+//! of what the command wrote. It is not used where it may be too low: on file systems without such counts (`tmpfs`,
+//! FUSE), for processes with unreadable counters, and once a process has ignored `SIGCHLD`. Because a process can do
+//! that unnoticed, file growth of several times the limit always counts.
 //!
-//! Memory that belongs to no process, such as buffers of sockets and files without a name, is looked for once the machine
-//! has lost more memory than the limit allows. Where its size cannot be found, an upper bound counts: the growth of the
-//! machine's shared memory, or the loss of free disk space.
+//! Memory that belongs to no process, such as socket buffers and unlinked files, is included as well. Where its size
+//! cannot be determined, an upper bound is used: the growth of the machine's shared memory, or the loss of free disk
+//! space.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -29,22 +30,23 @@ use super::usage::{
 };
 use repertoire_text::clock::{Clock, SystemClock};
 
-/// Threads that are allowed for each process of the limit.
+/// The number of threads allowed for each process of the limit.
 pub(crate) const THREADS_PER_PROCESS: u64 = 4;
-/// The number of files and folders after which counting stops; a command that hides among so many has passed the limit.
+/// Counting stops after this many files and folders, and the limit counts as exceeded.
 const FILES_MAX: usize = 2_000_000;
-/// Growth of files that is this many times the limit counts whatever the kernel says of the descendants.
+/// File growth above this multiple of the limit always counts, whatever the kernel's counters say.
 const DISK_BACKSTOP_FACTOR: u64 = 4;
-/// Each new file or folder counts with this much in addition, because a file system has a limited number of them.
+/// Each new file or folder counts with this many additional bytes, because a file system has a limited number of
+/// inodes.
 const FILE_ENTRY_BYTES: u64 = 1024;
-/// The types that `statfs` reports for file systems whose writes the kernel counts: ext4, XFS, Btrfs, F2FS and overlays.
+/// The `statfs` types of file systems whose writes the kernel counts: ext4, XFS, Btrfs, F2FS and overlayfs.
 const COUNTED_FILE_SYSTEMS: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x794c_7630];
 /// The bit of `SIGCHLD` in the masks of `/proc/PID/status`.
 const CHILD_SIGNAL_BIT: u64 = 1 << 16;
-/// Times of files are taken from a coarse clock, which is behind by one tick.
+/// File times come from a coarse clock, which lags by up to one tick.
 const COARSE_CLOCK_MS: u64 = 20;
 
-/// Watches what the descendants of a process use.
+/// Watches the resource use of a process's descendants.
 #[derive(Debug)]
 pub(crate) struct UsageWatch {
     limits: UsageLimits,
@@ -54,18 +56,18 @@ pub(crate) struct UsageWatch {
     started_ms: u64,
     available_memory: u64,
     shared_memory: u64,
-    /// The bytes in the buffers of Unix sockets when the program was started.
+    /// The bytes in Unix socket buffers when the program was started.
     socket_bytes: u64,
     /// The bytes of System V shared memory when the program was started.
     system_v_bytes: u64,
-    /// The number of tasks of the machine that is taken for the usual one.
+    /// The machine's usual number of tasks.
     tasks: u64,
     next_file_count: NextFileCount,
-    /// The bytes that this process had written before the start, with those of its former children.
+    /// The bytes that this process and its former children had written before the start.
     written_before: u64,
-    /// Whether the kernel may have lost the count of a descendant.
+    /// True if the kernel may have lost the count of a descendant.
     counts_are_lost: bool,
-    /// The counters of the process that was started first, opened while that was allowed.
+    /// The counters of the first process, opened while that was still allowed.
     first_counters: Option<(i32, OwnedFd)>,
 }
 
@@ -74,7 +76,7 @@ pub(crate) struct UsageWatch {
 struct Disk {
     folder: OwnedFd,
     device: u64,
-    /// Whether the kernel counts what processes write to it.
+    /// True if the kernel counts the bytes that processes write to it.
     is_counted: bool,
     free_at_start: u64,
     free_entries_at_start: u64,
@@ -112,9 +114,9 @@ impl UsageWatch {
         }
     }
 
-    /// Opens the counters of a process that has just been started. The first process of a PID namespace closes itself to
-    /// others soon, and then only an open file can still be read. Sockets and shared memory are counted from here on:
-    /// this process may be in other namespaces than before.
+    /// Opens the counters of a process that has just been started. PID 1 of a PID namespace soon makes itself
+    /// unreadable to others, and then only an open file can still be read. This also resets the baselines for sockets
+    /// and shared memory, since this process may be in different namespaces than before.
     pub(crate) fn open_counters(&mut self, table: &ProcessTable, id: i32) {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(table.folder(), format!("{id}/io"), flags, Mode::empty());
@@ -123,7 +125,7 @@ impl UsageWatch {
         self.system_v_bytes = self.system_v_bytes.min(system_v_bytes(table));
     }
 
-    /// Returns the limit that the descendants exceed now.
+    /// Returns the limit that the descendants currently exceed.
     pub(crate) fn exceeded(&mut self, table: &ProcessTable) -> Option<LimitedResource> {
         let found = table.descendants(self.root).unwrap_or_default();
         if self.too_many_processes(&found) {
@@ -135,10 +137,10 @@ impl UsageWatch {
         self.too_much_disk(table, &found)
     }
 
-    /// Returns the limit that the program exceeded between the last look and its end.
+    /// Returns the limit that the program exceeded between the last measurement and its end.
     pub(crate) fn exceeded_at_end(&mut self, table: &ProcessTable) -> Option<LimitedResource> {
         let lost: u64 = self.disks.iter().map(Disk::lost).sum();
-        // The counts of descendants that have ended are with this process.
+        // This process has inherited the counts of descendants that have ended.
         let counted = counted_bytes(table, "self").unwrap_or(0).saturating_sub(self.written_before);
         if self.limits.disk_bytes_max.is_none()
             || !self.next_file_count.is_due(Some(lost.max(counted)))
@@ -149,14 +151,14 @@ impl UsageWatch {
         self.too_much_disk(table, &found)
     }
 
-    /// Whether the machine has so many more tasks than before that a fork bomb may be the reason. One small file answers
-    /// that, also when reading the whole table would take too long.
+    /// Returns true if the machine has so many more tasks than usual that a fork bomb is likely. This reads a single
+    /// small file, even when reading the whole process table would take too long.
     pub(crate) fn is_crowded(&self, table: &ProcessTable) -> bool {
         let Some(most) = self.limits.processes_max else { return false };
         tasks(table).saturating_sub(self.tasks) > most
     }
 
-    /// Takes the number of tasks for the usual one, because others than the descendants have started them.
+    /// Accepts the present number of tasks as usual, because processes other than the descendants caused the increase.
     pub(crate) fn accept_crowd(&mut self, table: &ProcessTable) {
         self.tasks = tasks(table);
     }
@@ -170,12 +172,13 @@ impl UsageWatch {
     fn too_much_memory(&self, table: &ProcessTable, found: &[ProcessEntry]) -> bool {
         let Some(most) = self.limits.memory_bytes_max else { return false };
         let lost = self.available_memory.saturating_sub(memory_field(table, "MemAvailable:"));
-        // Descriptors are looked at every time: memory that other programs free at the same moment would hide what is held.
+        // Check descriptors every time: memory that other programs free at the same moment could mask held memory.
         let unowned = self.unowned_memory(table, found, lost);
         let sum = |of_process: fn(&ProcessTable, &ProcessEntry) -> ProcessMemory| {
             let parts = found.iter().map(|entry| of_process(table, entry));
             unowned.total_with(parts.fold(ProcessMemory::default(), ProcessMemory::plus))
         };
+        // The cheap figure counts shared memory several times; compute the exact one only if it exceeds the limit.
         sum(resident_memory) > most && sum(proportional_memory) > most
     }
 
@@ -211,19 +214,21 @@ impl UsageWatch {
         let lost: u64 = self.disks.iter().map(Disk::lost).sum();
         let is_full = self.disks.iter().any(Disk::is_almost_full);
         let counted = self.counted_bytes_of_all(table);
-        // Others may free as much space as the program takes, and others may take it.
+        // Use the larger figure: other programs may free as much space as the command takes.
         let used = counted.map(|counted| counted.max(lost));
         let is_blamed = is_full && lost >= DISK_BLAME_BYTES_MIN;
         if !self.next_file_count.is_due(used) && !is_blamed {
             return None;
         }
-        let (most, resource) = match is_full && most > DISK_BLAME_BYTES_MIN {
-            true => (DISK_BLAME_BYTES_MIN, LimitedResource::FreeDisk),
-            false => (most, LimitedResource::Disk),
+        let (most, resource) = if is_full && most > DISK_BLAME_BYTES_MIN {
+            (DISK_BLAME_BYTES_MIN, LimitedResource::FreeDisk)
+        } else {
+            (most, LimitedResource::Disk)
         };
         let objects = HeldObjects::of(table, found);
         let held = objects.disk;
-        // Files of others are told apart only as long as the descendants have not written that much themselves.
+        // Other programs' files can be told apart only while the descendants themselves have written less than the
+        // limit.
         let backstop = most.saturating_mul(DISK_BACKSTOP_FACTOR);
         let enough = match counted {
             Some(counted) if counted <= most => backstop,
@@ -240,13 +245,13 @@ impl UsageWatch {
             let bound = counted.filter(|_| is_counted).unwrap_or(lost).min(lost);
             written = written.max(bound);
         }
-        // Another program may use the disk as well; then it takes this much more before it is worth counting again.
+        // If another program uses the disk as well, wait until this much more space is used before counting again.
         self.next_file_count.postpone(used, most.saturating_sub(written));
         (written > most).then_some(resource)
     }
 
-    /// The bytes that the descendants have written by the kernel's count, those that have ended included. `None` if the
-    /// kernel may not have counted all of them.
+    /// The bytes that all descendants have written according to the kernel, including those that have ended. Returns
+    /// `None` if the kernel may not have counted all of them.
     fn counted_bytes_of_all(&mut self, table: &ProcessTable) -> Option<u64> {
         let entries = table.entries().ok()?;
         let mut bytes = counted_bytes(table, "self")?.saturating_sub(self.written_before);
@@ -256,7 +261,7 @@ impl UsageWatch {
                 _ => counted_bytes(table, &entry.id.to_string()),
             };
             let Some(counted) = counted else {
-                // It may have ended meanwhile, and the count be with its parent now.
+                // The process may have ended in the meantime, which moves its count to the parent.
                 if table.entry(entry.id).is_some() {
                     return None;
                 }
@@ -268,8 +273,8 @@ impl UsageWatch {
         (!self.counts_are_lost).then_some(bytes)
     }
 
-    /// The size of the files in the folders that changed since the start, counted until one of the two sums is more than
-    /// enough.
+    /// The size of files in the folders that changed since the start. Stops counting once either sum exceeds its
+    /// threshold.
     fn growth(&self, uncounted_enough: u64, counted_enough: u64) -> FileGrowth {
         let (mut growth, mut files, mut seen) = (FileGrowth::default(), 0_usize, BTreeSet::new());
         let too_much = FileGrowth { counted: u64::MAX, uncounted: u64::MAX };
@@ -277,7 +282,7 @@ impl UsageWatch {
         while let Some(folder) = folders.pop() {
             let entries = match std::fs::read_dir(&folder) {
                 Ok(entries) => entries,
-                // A command may have closed a folder in order to hide what is in it.
+                // A command may have made a folder unreadable to hide its contents.
                 Err(_) if self.is_new(&folder) => return too_much,
                 Err(_) => continue,
             };
@@ -296,9 +301,10 @@ impl UsageWatch {
                 if changed_ms(&metadata) < self.started_ms {
                     continue;
                 }
+                // Count a file with several hard links once.
                 let is_once = metadata.is_dir() || metadata.nlink() == 1;
                 if is_once || seen.insert((metadata.dev(), metadata.ino())) {
-                    // The kernel's count has the contents of files, but not their entries.
+                    // The kernel's count includes file contents, but not directory entries.
                     growth.add(FILE_ENTRY_BYTES, false);
                     let is_counted = !metadata.is_dir() && self.is_counted(metadata.dev());
                     growth.add(metadata.blocks() * 512, is_counted);
@@ -318,20 +324,21 @@ impl UsageWatch {
     }
 }
 
-/// Decides when files are counted, which is slow: only once enough was written to exceed the limit.
+/// Decides when to count files, which is slow: only after enough was written to possibly exceed the limit.
 #[derive(Debug)]
 struct NextFileCount {
-    /// The number of used bytes: the loss of free space, or the bytes written by the kernel's count.
+    /// The threshold of used bytes: the loss of free space, or the bytes written according to the kernel.
     at_bytes: u64,
 }
 
 impl NextFileCount {
-    /// Returns whether to count now. `used` is `None` if the kernel's count is unknown, and then every look counts.
+    /// Returns true if files should be counted now. `used` is `None` if the kernel's count is unknown; then files are
+    /// counted every time.
     fn is_due(&self, used: Option<u64>) -> bool {
         used.is_none_or(|used| used >= self.at_bytes)
     }
 
-    /// Waits until `room` more bytes are used. An unknown figure postpones nothing: it may be known at the next look.
+    /// Waits until `room` more bytes are used. Does nothing if `used` is unknown, since it may be known next time.
     fn postpone(&mut self, used: Option<u64>, room: u64) {
         if let Some(used) = used {
             self.at_bytes = used.saturating_add(room).max(1);
@@ -339,7 +346,7 @@ impl NextFileCount {
     }
 }
 
-/// The size of changed files, by whether the kernel counts what processes write to their file system.
+/// The size of changed files, split by whether the kernel counts writes to their file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FileGrowth {
     counted: u64,
@@ -353,12 +360,12 @@ impl FileGrowth {
     }
 }
 
-/// The bytes that a process, and the children that it has waited for, have written to disks. `None` if that is unknown.
+/// The bytes that a process and the children it waited for have written to disks; `None` if unknown.
 fn counted_bytes(table: &ProcessTable, process: &str) -> Option<u64> {
     written_field(&text(table, &format!("{process}/io"))?)
 }
 
-/// The same from an open `/proc/PID/io`.
+/// Like [`counted_bytes`], from an open `/proc/PID/io`.
 fn counted_bytes_in(file: &OwnedFd) -> Option<u64> {
     let mut bytes = [0; 1024];
     let count = rustix::io::pread(file, &mut bytes, 0).ok()?;
@@ -366,14 +373,16 @@ fn counted_bytes_in(file: &OwnedFd) -> Option<u64> {
 }
 
 fn written_field(text: &str) -> Option<u64> {
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse::<u64>().ok()
-    };
-    Some(field("write_bytes:")?.saturating_sub(field("cancelled_write_bytes:")?))
+    let written = number_field(text, "write_bytes:")?;
+    Some(written.saturating_sub(number_field(text, "cancelled_write_bytes:")?))
 }
 
-/// Whether the kernel forgets the children of a process when they end, with what they wrote.
+fn number_field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().parse::<u64>().ok()
+}
+
+/// Returns true if the process ignores `SIGCHLD`: then the kernel discards its children's counts when they end.
 fn ignores_children(table: &ProcessTable, id: i32) -> bool {
     let Some(text) = text(table, &format!("{id}/status")) else { return false };
     let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -405,12 +414,12 @@ impl Disk {
         Some(state.f_bavail.saturating_mul(state.f_frsize))
     }
 
-    /// The number of files that can still be made; 0 if the file system does not limit them.
+    /// The number of inodes that are still free; 0 if the file system has no fixed number.
     fn free_entries(&self) -> u64 {
         rustix::fs::fstatvfs(&self.folder).map_or(0, |state| state.f_favail)
     }
 
-    /// The space, or the space that as many files stand for, that is gone since the start.
+    /// The loss of free space since the start, or the equivalent of the lost inodes if that is more.
     fn lost(&self) -> u64 {
         let bytes = self.free().map_or(0, |free| self.free_at_start.saturating_sub(free));
         let entries = self.free_entries_at_start.saturating_sub(self.free_entries());
@@ -422,7 +431,7 @@ impl Disk {
     }
 }
 
-/// The folders that are beneath no other one of the list, without links in their paths.
+/// The folders that are not beneath another folder of the list, with symlinks resolved.
 fn outermost(folders: &[Utf8PathBuf]) -> Vec<Utf8PathBuf> {
     let real: BTreeSet<Utf8PathBuf> =
         folders.iter().filter_map(|folder| folder.canonicalize_utf8().ok()).collect();
@@ -431,10 +440,13 @@ fn outermost(folders: &[Utf8PathBuf]) -> Vec<Utf8PathBuf> {
     real.iter().filter(|folder| !is_inner(folder)).cloned().collect()
 }
 
-/// The number of tasks of the machine: the second part of `3/1234` in `/proc/loadavg`.
+/// The machine's number of tasks: the second part of `3/1234` in `/proc/loadavg`.
 pub(crate) fn tasks(table: &ProcessTable) -> u64 {
-    let number = |text: String| text.split(' ').nth(3)?.split('/').nth(1)?.parse().ok();
-    text(table, "loadavg").and_then(number).unwrap_or(0)
+    text(table, "loadavg").and_then(|text| task_count(&text)).unwrap_or(0)
+}
+
+fn task_count(load: &str) -> Option<u64> {
+    load.split(' ').nth(3)?.split('/').nth(1)?.parse().ok()
 }
 
 /// A field of `/proc/meminfo`, in bytes.
@@ -442,7 +454,7 @@ fn memory_field(table: &ProcessTable, name: &str) -> u64 {
     text(table, "meminfo").and_then(|text| kib_field(&text, name)).unwrap_or(0) * 1024
 }
 
-/// The bytes of all System V shared memory of the IPC namespace, mapped or not.
+/// The bytes of all System V shared memory in the IPC namespace, mapped or not.
 fn system_v_bytes(table: &ProcessTable) -> u64 {
     let Some(text) = text(table, "sysvipc/shm") else { return 0 };
     let mut lines = text.lines();
@@ -452,12 +464,11 @@ fn system_v_bytes(table: &ProcessTable) -> u64 {
     lines.filter_map(value).sum()
 }
 
-/// Memory of processes that no file backs.
+/// Memory of processes that is not backed by files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ProcessMemory {
     /// Anonymous memory, swapped memory and page tables.
     own: u64,
-    /// Shared memory.
     shared: u64,
 }
 
@@ -470,14 +481,14 @@ impl ProcessMemory {
     }
 }
 
-/// Memory that descendants hold but that no process is charged for.
+/// Memory that descendants hold without being charged for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct UnownedMemory {
     /// The buffers of sockets and pipes.
     buffers: u64,
     /// Files in memory behind descriptors.
     held: u64,
-    /// An upper bound of all shared memory, if some of it has an unknown size.
+    /// An upper bound of all shared memory, if the size of some of it is unknown.
     shared_bound: u64,
 }
 
@@ -488,7 +499,7 @@ impl UnownedMemory {
     }
 }
 
-/// Memory of a process, in which memory that several processes share counts for each of them.
+/// The memory of a process. Shared pages count in full for every process.
 fn resident_memory(table: &ProcessTable, entry: &ProcessEntry) -> ProcessMemory {
     let path = format!("{}/status", table.living_thread(entry));
     let Some(text) = text(table, &path) else { return ProcessMemory::default() };
@@ -499,7 +510,7 @@ fn resident_memory(table: &ProcessTable, entry: &ProcessEntry) -> ProcessMemory 
     }
 }
 
-/// Memory of a process, with its share of what it has in common with others.
+/// The memory of a process. Shared pages count proportionally (PSS).
 fn proportional_memory(table: &ProcessTable, entry: &ProcessEntry) -> ProcessMemory {
     let thread = table.living_thread(entry);
     let Some(rollup) = text(table, &format!("{thread}/smaps_rollup")) else {
@@ -520,7 +531,7 @@ fn proportional_memory(table: &ProcessTable, entry: &ProcessEntry) -> ProcessMem
 }
 
 fn text(table: &ProcessTable, path: &str) -> Option<String> {
-    // A process that has ended has empty files.
+    // The files of a process that has ended are empty.
     let bytes = table.read(path).ok().filter(|bytes| !bytes.is_empty())?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -616,7 +627,7 @@ mod tests {
         let processes = ProcessMemory { own: 10, shared: 5 };
         let unowned = UnownedMemory { buffers: 100, held: 20, shared_bound: 0 };
         assert_eq!(unowned.total_with(processes), 135);
-        // The bound covers what processes share and hold already.
+        // The bound includes the memory that processes share and hold.
         let bound = UnownedMemory { shared_bound: 1000, ..unowned };
         assert_eq!(bound.total_with(processes), 1110);
     }

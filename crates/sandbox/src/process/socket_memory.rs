@@ -1,7 +1,7 @@
-//! The memory in the buffers of Unix sockets, asked from the kernel (`NETLINK_SOCK_DIAG`).
+//! The memory in Unix socket buffers, queried from the kernel (`NETLINK_SOCK_DIAG`).
 //!
-//! No process is charged for it, and a descriptor does not lead to it. The kernel answers for the network namespace of
-//! this process, with sockets that wait in another socket to be received included.
+//! It is not charged to any process and cannot be found through descriptors. The kernel answers for this process's
+//! network namespace, including sockets that are in transit through other sockets.
 
 use std::io::Read;
 use std::time::Duration;
@@ -20,17 +20,18 @@ const SHOW_MEMORY: u32 = 0x20;
 const MEMORY_ATTRIBUTE: u16 = 5;
 const MESSAGE_ERROR: u16 = 2;
 const MESSAGE_DONE: u16 = 3;
-/// The size of a message's header.
+/// The size of a message header.
 const HEADER_BYTES: usize = 16;
-/// The size of the description of a socket, before its attributes.
+/// The size of the socket description that precedes the attributes.
 const SOCKET_BYTES: usize = 16;
-/// The places of `SK_MEMINFO_RMEM_ALLOC` and `SK_MEMINFO_WMEM_ALLOC` in the attribute. A Unix socket charges the sender.
+/// The indexes of `SK_MEMINFO_RMEM_ALLOC` and `SK_MEMINFO_WMEM_ALLOC` in the attribute. A Unix socket charges the
+/// sender.
 const CHARGED: [usize; 2] = [0, 2];
-/// The kernel answers at once.
+/// A generous timeout: the kernel answers immediately.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// The bytes in the buffers of all Unix sockets of the network namespace. `None` if the kernel does not answer.
+/// The bytes in the buffers of all Unix sockets in the network namespace. `None` if the kernel does not answer.
 pub(super) fn unix_socket_bytes() -> Option<u64> {
     let protocol = Protocol::from(NETLINK_SOCK_DIAG);
     let mut socket = Socket::new(Domain::from(NETLINK), Type::RAW, Some(protocol)).ok()?;
@@ -47,7 +48,7 @@ pub(super) fn unix_socket_bytes() -> Option<u64> {
     }
 }
 
-/// A request for the memory of all Unix sockets in every state.
+/// Builds a request for the memory of all Unix sockets in every state.
 fn request() -> Vec<u8> {
     let mut body = vec![UNIX_FAMILY, 0, 0, 0];
     for number in [u32::MAX, 0, SHOW_MEMORY, 0, 0] {
@@ -68,10 +69,10 @@ struct SocketAnswer {
     is_last: bool,
 }
 
-/// Adds up the sockets of one answer, which holds several messages. `None` if it is an error or malformed.
+/// Adds up the sockets of one response, which holds several messages. Returns `None` if it is an error or malformed.
 fn add_up(mut bytes: &[u8]) -> Option<SocketAnswer> {
     let mut answer = SocketAnswer::default();
-    // An empty answer would otherwise be asked for again without end.
+    // An empty response would cause an endless loop.
     if bytes.is_empty() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The loop that reads, waits and ends.
+//! The supervision loop: reads output, waits for the child and ends it.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -19,22 +19,31 @@ use super::{
 };
 use crate::limits::PIPE_CHUNK_BYTES;
 
-/// Where a process is on its way to the end.
+/// The phase of a process on its way to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// At work.
     Running,
-    /// Its result is there; until then it may end by itself.
-    Finishing { until: Instant },
-    /// It was asked to end; until then it may comply. If the first request was an interrupt, the second one is due before.
-    Asked { until: Instant, terminate_at: Option<Instant> },
-    /// It was killed; until then the system has time to clear it away.
-    Killed { until: Instant },
-    /// It has ended; until then others may hold its output open.
-    Draining { until: Instant },
+    /// The result is complete. Until then, the process may exit by itself.
+    Finishing {
+        until: Instant,
+    },
+    /// The process was asked to end, and has until then to comply. If the first request was an interrupt,
+    /// `terminate_at` is the time of the second one.
+    Asked {
+        until: Instant,
+        terminate_at: Option<Instant>,
+    },
+    /// The process was killed. Until then, the system may take to clean it up.
+    Killed {
+        until: Instant,
+    },
+    /// The process has ended. Until then, other processes may hold its output open.
+    Draining {
+        until: Instant,
+    },
 }
 
-/// What woke the loop.
+/// The event that woke the loop.
 enum Woken {
     Stdout(usize),
     Stderr(usize),
@@ -57,7 +66,7 @@ struct Supervision<'a> {
     stderr: Captured,
 }
 
-/// Watches a child until it and its group are gone.
+/// Supervises a child until it and its group have ended.
 pub(super) async fn to_the_end(
     child: &mut Child,
     group: Group,
@@ -74,6 +83,7 @@ pub(super) async fn to_the_end(
     let mut fed = false;
     while !watch.is_over(out.is_none() && err.is_none()) {
         let woken = tokio::select! {
+            // Check deadlines first, so that a process that floods its output cannot starve them.
             biased;
             () = sleep_until(watch.due()) => Woken::Due,
             () = cancel.cancelled(), if watch.may_be_cancelled() => Woken::Cancelled,
@@ -127,7 +137,7 @@ impl<'a> Supervision<'a> {
         matches!(self.phase, Phase::Draining { .. })
     }
 
-    /// When something has to happen if nothing else does.
+    /// The time at which to act if no other event arrives before.
     fn due(&self) -> Instant {
         let end_of_life = self.started + self.limits.absolute;
         match self.phase {
@@ -198,9 +208,9 @@ impl<'a> Supervision<'a> {
     }
 
     fn exited(&mut self, status: Option<ExitStatus>) {
-        // An error of `wait` means that somebody else reaped the child: it is gone all the same.
+        // An error of `wait` means that the child was reaped elsewhere, so it has ended all the same.
         self.status = status;
-        // The background commands of a shell ignore an interrupt, and would hold the output open.
+        // A shell's background commands ignore `SIGINT` and would hold the output open.
         let is_asked = matches!(self.phase, Phase::Asked { .. });
         if is_asked && self.termination.scope == TerminationScope::ProcessGroup {
             self.group.ask(Signal::TERM);
@@ -218,7 +228,7 @@ impl<'a> Supervision<'a> {
         in_future(self.limits.grace)
     }
 
-    /// How long a killed process has to vanish, even if the grace time is zero.
+    /// How long a killed process has to disappear, even if the grace time is zero.
     fn reap_time(&self) -> Duration {
         match self.termination.scope {
             TerminationScope::ProcessGroup => REAP_TIME_MIN,
@@ -243,16 +253,16 @@ impl<'a> Supervision<'a> {
     }
 }
 
-/// The minimum time that a killed process has to vanish.
+/// The minimum time that a killed process has to disappear.
 const REAP_TIME_MIN: Duration = Duration::from_millis(200);
-/// The minimum time that a supervisor has to kill everything beneath it.
+/// The minimum time that a supervisor has to kill all its descendants.
 const SUPERVISOR_REAP_TIME_MIN: Duration = Duration::from_secs(5);
 
 fn in_future(time: Duration) -> Instant {
     Instant::now() + time
 }
 
-/// Reads once. A stream that has ended, in whatever way, is dropped, and says so by having no bytes.
+/// Reads once. Returns 0 and drops the stream if it has ended or failed.
 async fn read(stream: &mut Option<impl AsyncRead + Unpin>, bytes: &mut [u8]) -> usize {
     let Some(open) = stream else { return 0 };
     let count = open.read(bytes).await.unwrap_or(0);
@@ -262,14 +272,15 @@ async fn read(stream: &mut Option<impl AsyncRead + Unpin>, bytes: &mut [u8]) -> 
     count
 }
 
-/// Writes what the process is to read. One that does not read it all is no error.
+/// Writes the input of a process. Errors are ignored: the process need not read all of it.
 pub(super) async fn feed(pipe: Option<tokio::process::ChildStdin>, stdin: &Stdin) {
     if let (Some(mut pipe), Stdin::Text(text)) = (pipe, stdin) {
         let _ = pipe.write_all(text.as_bytes()).await;
     }
 }
 
-/// Writes what the process is to read, first and as it comes. One that no longer reads is no error.
+/// Writes the input of a process, first the text in `stdin` and then each message as it arrives. Errors are ignored:
+/// the process need not read all of it.
 pub(super) async fn feed_as_said(
     pipe: Option<tokio::process::ChildStdin>,
     stdin: &Stdin,

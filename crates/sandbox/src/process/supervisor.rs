@@ -1,10 +1,10 @@
-//! Programs that a supervisor starts: a process of ours between the caller and the program, which becomes the parent of
-//! every descendant whose own parent ends, and ends all of them with the program or with the caller.
+//! Supervised programs. A supervisor is a process of ours between the caller and the program: it adopts every
+//! descendant whose parent ends, and kills all of them when the program or the caller ends.
 //!
-//! The supervisor is this program, started again with arguments that lead to
-//! [`helper_main`](crate::confinement::helper_main). [`install_supervisor`] says how. It is told to end by signals:
-//! `SIGTERM` and `SIGINT` are passed on to the program, `SIGQUIT` ends everything at once. If it is killed itself, its
-//! descendants become ours, and are killed here.
+//! The supervisor is this executable, started again with arguments that lead to
+//! [`helper_main`](crate::confinement::helper_main); [`install_supervisor`] sets them. It is controlled by signals:
+//! `SIGTERM` and `SIGINT` are forwarded to the program, `SIGQUIT` kills everything at once. If the supervisor itself is
+//! killed, its descendants become children of this process, which kills them.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -21,48 +21,47 @@ pub(crate) const SUPERVISE_WORD: &str = "--supervise";
 /// The variable that marks the programs of one supervisor.
 #[cfg(target_os = "linux")]
 pub(crate) const MARKER_VARIABLE: &str = "REPERTOIRE_PROCESS";
-/// The first argument of an order that a supervised command line carries.
+/// The separator before the program in a supervised command line.
 const DASHES: &str = "--";
 
 static SUPERVISOR: OnceLock<Vec<String>> = OnceLock::new();
 static CHILDREN: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// Everything that a supervisor has to know besides the program.
+/// Everything that a supervisor needs to know besides the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SupervisorOrder {
-    /// The process that asked for it. When it is gone, the program ends.
+    /// The process that started the supervisor. When it ends, the program is killed.
     pub(crate) parent: u32,
-    /// The value of [`MARKER_VARIABLE`] that the program gets.
+    /// The value of [`MARKER_VARIABLE`] for the program.
     pub(crate) marker: String,
-    /// Limits on the program and its descendants together.
+    /// The limits on the program and its descendants together.
     pub(crate) limits: UsageLimits,
-    /// Folders that the program writes to.
+    /// The folders that the program writes to.
     pub(crate) folders: Vec<Utf8PathBuf>,
-    /// The work folder that the supervisor puts right if the process that asked for it is gone.
+    /// The work folder that the supervisor restores if its parent process has ended.
     #[serde(default)]
     pub(crate) guarded: Option<GuardedFolder>,
 }
 
-/// A work folder with a picture of its protected paths.
+/// A work folder with a snapshot of its protected paths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GuardedFolder {
-    /// The folder.
     pub(crate) dir: Utf8PathBuf,
-    /// The file with the picture.
+    /// The file with the snapshot.
     pub(crate) picture: Utf8PathBuf,
 }
 
 impl SupervisorOrder {
-    /// An order from this process.
+    /// An order with this process as the parent.
     pub(crate) fn new(limits: UsageLimits, folders: Vec<Utf8PathBuf>) -> SupervisorOrder {
         let marker = uuid::Uuid::now_v7().simple().to_string();
         SupervisorOrder { parent: std::process::id(), marker, limits, folders, guarded: None }
     }
 }
 
-/// Makes this process supervise programs with a helper: a program and its first arguments that end in
-/// [`helper_main`](crate::confinement::helper_main). Descendants of a supervisor that was killed become children of this
-/// process from now on. Call it once, at the start of a program.
+/// Makes this process run programs under a supervisor. `helper` is a program (an absolute path) and the leading
+/// arguments with which it calls [`helper_main`](crate::confinement::helper_main). From now on, this process adopts the
+/// descendants of supervisors that were killed. Call it once, at the start of a program.
 pub fn install_supervisor(helper: Vec<String>) {
     let is_absolute = helper.first().is_some_and(|program| program.starts_with('/'));
     if cfg!(target_os = "linux") && is_absolute && SUPERVISOR.set(helper).is_ok() {
@@ -72,15 +71,15 @@ pub fn install_supervisor(helper: Vec<String>) {
 
 #[cfg(target_os = "linux")]
 fn adopt_orphans() {
-    // Without it a supervisor that is killed leaves its descendants to the system: worse, but no reason not to start.
+    // If this fails, the descendants of a killed supervisor are left to the system. That is no reason not to start.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
 #[cfg(not(target_os = "linux"))]
 fn adopt_orphans() {}
 
-/// The same program, started by a supervisor. Without an installed one it comes back as it was, and also if it cannot be
-/// started: the caller then gets the error itself.
+/// Rewrites a spawn so that a supervisor starts the program. Returns it unchanged if no supervisor is installed, or if
+/// the program cannot be started anyway: then the caller gets the original error.
 #[must_use]
 pub fn supervised(spawn: Spawn, limits: UsageLimits) -> Spawn {
     let helper = SUPERVISOR.get().filter(|_| is_startable(&spawn));
@@ -97,18 +96,18 @@ pub fn supervised(spawn: Spawn, limits: UsageLimits) -> Spawn {
 }
 
 fn is_startable(spawn: &Spawn) -> bool {
-    let is_file = |path: Utf8PathBuf| path.is_file();
     let path = spawn.environment.iter().find(|(name, _)| name == "PATH");
     let mut folders = path.map_or("/bin:/usr/bin", |(_, path)| path).split(':');
     spawn.dir.is_dir()
-        && match spawn.program.contains('/') {
-            true => is_file(spawn.dir.join(&spawn.program)),
-            false => folders.any(|folder| is_file(spawn.dir.join(folder).join(&spawn.program))),
+        && if spawn.program.contains('/') {
+            spawn.dir.join(&spawn.program).is_file()
+        } else {
+            folders.any(|folder| spawn.dir.join(folder).join(&spawn.program).is_file())
         }
 }
 
-/// The signal by which a supervisor ends itself to report an exceeded limit. A supervised program that a signal ends is
-/// reported by an exit code above 128, so that the two cannot be confused.
+/// The signal with which a supervisor ends itself to report an exceeded limit. It cannot be confused with a signal that
+/// ended the program, which is reported as an exit code above 128.
 pub(crate) fn signal_of(resource: LimitedResource) -> Signal {
     match resource {
         LimitedResource::Memory => Signal::USR1,
@@ -118,7 +117,7 @@ pub(crate) fn signal_of(resource: LimitedResource) -> Signal {
     }
 }
 
-/// The limit that a supervisor reported by the signal that ended it.
+/// The limit that a supervisor reported with the signal that ended it.
 pub(super) fn exceeded_by(signal: Option<i32>, limits: &UsageLimits) -> Option<Exceeded> {
     let is_reported = |resource: &LimitedResource| Some(signal_of(*resource).as_raw()) == signal;
     LimitedResource::ALL
@@ -127,15 +126,17 @@ pub(super) fn exceeded_by(signal: Option<i32>, limits: &UsageLimits) -> Option<E
         .map(|resource| Exceeded::new(resource, limits))
 }
 
-/// A child of this process that another part of it waits for. It is not mistaken for a descendant of a killed supervisor.
+/// A child that another part of this process waits for, and that must not be mistaken for an orphan of a killed
+/// supervisor.
 #[derive(Debug)]
 pub(crate) struct KnownChild(i32);
 
 impl KnownChild {
-    /// Starts a child and registers it before anything can take it for an orphan.
+    /// Starts a child and registers it atomically, so that it cannot be mistaken for an orphan.
     pub(crate) fn start(
         command: &mut tokio::process::Command,
     ) -> std::io::Result<(tokio::process::Child, KnownChild)> {
+        // Hold the lock across the spawn, so that no orphan search sees the child before it is registered.
         let mut children = known();
         let child = command.spawn()?;
         let id = child.id().map_or(0, u32::cast_signed);
@@ -143,7 +144,6 @@ impl KnownChild {
         Ok((child, KnownChild(id)))
     }
 
-    /// The id of the process.
     pub(crate) fn id(&self) -> Option<Pid> {
         Pid::from_raw(self.0)
     }
@@ -159,20 +159,20 @@ fn known() -> std::sync::MutexGuard<'static, BTreeSet<i32>> {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether another part of this process waits for a child.
+/// Returns true if another part of this process waits for the child.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_known(id: i32) -> bool {
     known().contains(&id)
 }
 
-/// Whether a child has become one because its own parent ended, so that it has to be reaped here.
+/// Returns true if the process was adopted because its parent ended, so that it has to be reaped here.
 #[cfg(target_os = "linux")]
 pub(crate) fn adopts(id: i32) -> bool {
     SUPERVISOR.get().is_some() && !is_known(id)
 }
 
-/// Ends the processes that a killed supervisor left behind: those with its marker, and those that have become children of
-/// this process since. It waits for them to end, so a runtime calls it where waiting is allowed.
+/// Kills the processes that a killed supervisor left behind: those with its marker, and children that this process has
+/// adopted since. Blocks until they have ended.
 #[cfg(target_os = "linux")]
 pub(super) fn end_orphans(marker: &str, started: u64) {
     use super::table::{ProcessEntry, ProcessTable};
@@ -191,7 +191,7 @@ pub(super) fn end_orphans(marker: &str, started: u64) {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn end_orphans(_marker: &str, _started: u64) {}
 
-/// The order of a supervised program: in its arguments, or in the policy that its environment holds.
+/// Finds the order of a supervised program: in its arguments, or in the policy in its environment.
 pub(super) fn order_in(spawn: &Spawn) -> Option<SupervisorOrder> {
     let values = spawn.environment.iter().map(|(_, value)| value);
     let mut orders = spawn.args.iter().chain(values).filter(|text| text.starts_with('{'));

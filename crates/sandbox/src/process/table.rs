@@ -1,7 +1,7 @@
-//! The system's table of processes, read from `/proc`: the descendants of a process, and ending all of them.
+//! The process table, read from `/proc`: finds the descendants of a process, and kills them.
 //!
-//! The folder `/proc` is opened once and kept open, so that a process that moves to another root directory still reads
-//! the table that it started with.
+//! `/proc` is opened once and kept open, so that a process that changes its root directory still reads the original
+//! table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,32 +11,30 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// The maximum size of one file of `/proc` that is read.
+/// The maximum number of bytes read from a file in `/proc`.
 const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The time after which killing descendants is given up: the rest cannot be signalled or hangs in the kernel.
+/// The time after which to give up killing descendants: the remaining ones cannot be signalled or hang in the kernel.
 const KILL_TIME_MAX: Duration = Duration::from_secs(10);
-/// The pause between two looks at processes that were killed.
+/// The pause between two checks of killed processes.
 const KILL_PAUSE: Duration = Duration::from_millis(1);
 
-/// One line of the table.
+/// An entry of the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessEntry {
-    /// The process.
     pub(crate) id: i32,
-    /// Its parent.
     pub(crate) parent: i32,
-    /// Its process group.
     pub(crate) group: i32,
-    /// Its state, as one letter: `R`, `S`, `D`, `T`, `Z` and others.
+    /// The state as one letter: `R`, `S`, `D`, `T`, `Z` and others.
     pub(crate) state: u8,
-    /// The number of its threads.
+    /// The number of threads.
     pub(crate) threads: u32,
-    /// The time of its start, in clock ticks since the machine started.
+    /// The start time, in clock ticks since boot.
     pub(crate) started: u64,
 }
 
 impl ProcessEntry {
-    /// Parses `/proc/PID/stat`. The second field is the name of the program in parentheses, which may contain anything.
+    /// Parses `/proc/PID/stat`. The second field is the program name in parentheses, which may itself contain any
+    /// character.
     fn parse(text: &str) -> Option<ProcessEntry> {
         let id = text.split(' ').next()?.parse().ok()?;
         let rest = &text[text.rfind(')')? + 1..];
@@ -51,7 +49,8 @@ impl ProcessEntry {
         })
     }
 
-    /// Whether the process still executes or can be continued. A zombie cannot, unless only its first thread has ended.
+    /// Returns true if the process still executes or can be continued. A zombie cannot, unless only its first thread
+    /// has ended.
     pub(crate) fn is_alive(&self) -> bool {
         self.has_first_thread() || (self.state == b'Z' && self.threads > 1)
     }
@@ -61,7 +60,7 @@ impl ProcessEntry {
     }
 }
 
-/// The table of processes of the machine, or of the container.
+/// The process table of the machine or container.
 #[derive(Debug)]
 pub(crate) struct ProcessTable {
     folder: OwnedFd,
@@ -74,7 +73,7 @@ impl ProcessTable {
         Ok(ProcessTable { folder: rustix::fs::open("/proc", flags, Mode::empty())? })
     }
 
-    /// Returns every process that can be seen.
+    /// Returns every visible process.
     pub(crate) fn entries(&self) -> io::Result<Vec<ProcessEntry>> {
         let mut entries = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.folder)? {
@@ -90,7 +89,7 @@ impl ProcessTable {
         ProcessEntry::parse(&String::from_utf8_lossy(&bytes))
     }
 
-    /// Returns the folders of the threads of a process, relative to `/proc`. Each may have descriptors of its own.
+    /// Returns the folders of a process's threads, relative to `/proc`. Each thread may have descriptors of its own.
     pub(crate) fn threads(&self, entry: &ProcessEntry) -> Vec<String> {
         let process = entry.id.to_string();
         if entry.threads <= 1 {
@@ -108,19 +107,21 @@ impl ProcessTable {
         ids.map(|id| format!("{process}/task/{id}")).collect()
     }
 
-    /// Returns the folder of a thread that has not ended, relative to `/proc`: the files on memory are empty for a first
-    /// thread that has ended before the others.
+    /// Returns the folder of a running thread, relative to `/proc`. If the first thread has ended before the others,
+    /// its memory files are empty.
     pub(crate) fn living_thread(&self, entry: &ProcessEntry) -> String {
         let process = entry.id.to_string();
         if entry.has_first_thread() {
             return process;
         }
-        let is_living = |thread: &String| {
-            let bytes = self.read(&format!("{thread}/stat")).unwrap_or_default();
-            let parsed = ProcessEntry::parse(&String::from_utf8_lossy(&bytes));
-            parsed.is_some_and(|thread| thread.has_first_thread())
-        };
-        self.threads(entry).into_iter().find(is_living).unwrap_or(process)
+        let threads = self.threads(entry);
+        threads.into_iter().find(|thread| self.is_living(thread)).unwrap_or(process)
+    }
+
+    fn is_living(&self, thread: &str) -> bool {
+        let bytes = self.read(&format!("{thread}/stat")).unwrap_or_default();
+        let parsed = ProcessEntry::parse(&String::from_utf8_lossy(&bytes));
+        parsed.is_some_and(|thread| thread.has_first_thread())
     }
 
     /// Reads a file beneath `/proc`, up to a maximum size.
@@ -128,7 +129,7 @@ impl ProcessTable {
         self.read_some(path).map(|(bytes, _)| bytes)
     }
 
-    /// Reads a file beneath `/proc` up to a maximum size, and returns whether that is the whole file.
+    /// Reads a file beneath `/proc` up to a maximum size. The flag is true if that is the whole file.
     pub(crate) fn read_some(&self, path: &str) -> io::Result<(Vec<u8>, bool)> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.folder, path, flags, Mode::empty())?;
@@ -152,13 +153,13 @@ impl ProcessTable {
         &self.folder
     }
 
-    /// Returns the living processes beneath `root`, without `root` itself.
+    /// Returns the living descendants of `root`, without `root` itself.
     pub(crate) fn descendants(&self, root: i32) -> io::Result<Vec<ProcessEntry>> {
         Ok(beneath(&self.entries()?, root))
     }
 
-    /// Returns the children of the calling process, by the kernel's own list. It also has those that a mount of `/proc` with
-    /// `hidepid` hides, and those that have ended and were not waited for. `None` if the kernel has no such list.
+    /// Returns the children of this process from the kernel's own list. It includes those hidden by `hidepid`, and
+    /// those that have ended but were not reaped. Returns `None` if the kernel has no such list.
     pub(crate) fn own_children(&self) -> Option<Vec<i32>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let threads = rustix::fs::openat(&self.folder, "self/task", flags, Mode::empty()).ok()?;
@@ -176,8 +177,8 @@ impl ProcessTable {
         Some(children)
     }
 
-    /// Kills and reaps the children of the calling process until it has none, also those that cannot be seen in the table.
-    /// A process whose parent ends becomes a child of this one, which has to be a subreaper. Returns whether none is left.
+    /// Kills and reaps the children of this process until none is left, including those missing from the table. This
+    /// process must be a subreaper, so that it adopts orphaned descendants. Returns true if none is left.
     pub(crate) fn kill_own_children(&self) -> bool {
         let deadline = Instant::now() + KILL_TIME_MAX;
         loop {
@@ -194,11 +195,12 @@ impl ProcessTable {
         }
     }
 
-    /// Kills everything beneath `root` until nothing is left, and reaps it if `root` is the calling process. Direct children
-    /// that `keep` accepts are left alone with everything beneath them. Returns the number of processes that did not end.
+    /// Kills all descendants of `root`, and reaps them if `root` is this process. Direct children that `keep` accepts
+    /// are left alone, with their descendants. Returns the number of processes that did not end.
     ///
-    /// Whole process groups are killed first: the kernel does that in one go, so that a fork bomb cannot outrun it. What is
-    /// left is stopped, pass by pass, before it is killed: a stopped process cannot start another one meanwhile.
+    /// Whole process groups are killed first: the kernel does that atomically, so a fork bomb cannot outrun it. The
+    /// remaining processes are stopped, pass by pass, before they are killed: a stopped process cannot start another
+    /// one in the meantime.
     pub(crate) fn kill_descendants(
         &self,
         root: i32,
@@ -236,7 +238,7 @@ fn without_kept(
     entries.iter().filter(|entry| entry.parent != root || !keep(entry)).copied().collect()
 }
 
-/// The process groups that have members among `found` and nowhere else.
+/// The process groups whose members are all in `found`.
 fn own_groups(entries: &[ProcessEntry], found: &[ProcessEntry]) -> BTreeSet<i32> {
     let ids: BTreeSet<i32> = found.iter().map(|entry| entry.id).collect();
     let others = entries.iter().filter(|entry| entry.is_alive() && !ids.contains(&entry.id));
@@ -244,14 +246,15 @@ fn own_groups(entries: &[ProcessEntry], found: &[ProcessEntry]) -> BTreeSet<i32>
     found.iter().map(|entry| entry.group).filter(|group| !foreign.contains(group)).collect()
 }
 
-/// Returns the living entries beneath `root`. A zombie without living threads is no entry itself, but its children are.
+/// Returns the living descendants of `root`. A zombie without living threads is left out, but its children are
+/// included.
 pub(crate) fn beneath(entries: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> {
     let mut found = with_zombies_beneath(entries, root);
     found.retain(ProcessEntry::is_alive);
     found
 }
 
-/// Returns all entries beneath `root`, with those that have ended and that their parents have not waited for.
+/// Returns all descendants of `root`, including zombies.
 pub(crate) fn with_zombies_beneath(entries: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> {
     let mut children: BTreeMap<i32, Vec<&ProcessEntry>> = BTreeMap::new();
     for entry in entries {
@@ -260,7 +263,7 @@ pub(crate) fn with_zombies_beneath(entries: &[ProcessEntry], root: i32) -> Vec<P
     let (mut found, mut parents, mut seen) = (Vec::new(), vec![root], BTreeSet::from([root]));
     while let Some(parent) = parents.pop() {
         for entry in children.get(&parent).into_iter().flatten() {
-            // Ids are reused while the table is read, so that it may contain a circle.
+            // Process ids may be reused while the table is read, so it may contain cycles.
             if seen.insert(entry.id) {
                 parents.push(entry.id);
                 found.push(**entry);
@@ -270,14 +273,14 @@ pub(crate) fn with_zombies_beneath(entries: &[ProcessEntry], root: i32) -> Vec<P
     found
 }
 
-/// Sends a signal; a process that has ended meanwhile, or that belongs to another user, is passed over.
+/// Sends a signal. Errors are ignored: the process may have ended, or belong to another user.
 pub(crate) fn signal(id: i32, signal: Signal) {
     if let Some(id) = Pid::from_raw(id) {
         let _ = kill_process(id, signal);
     }
 }
 
-/// Sends a signal to a process group; the numbers that mean the caller's group and all processes are passed over.
+/// Sends a signal to a process group. Ignores 0 and 1, which would address the caller's own group or all processes.
 fn signal_group(group: i32, signal: Signal) {
     if group > 1
         && let Some(group) = Pid::from_raw(group)
@@ -286,7 +289,7 @@ fn signal_group(group: i32, signal: Signal) {
     }
 }
 
-/// Reaps a process if it is a child of ours that has ended.
+/// Reaps a process if it is our child and has ended.
 pub(crate) fn reap(id: i32) {
     if let Some(id) = Pid::from_raw(id) {
         let _ = rustix::process::waitpid(Some(id), rustix::process::WaitOptions::NOHANG);
@@ -347,7 +350,7 @@ mod tests {
         let children = table.own_children();
         child.kill().unwrap();
         child.wait().unwrap();
-        // Kernels without checkpoints do not have the list.
+        // The list requires a kernel with checkpoint support.
         let id = child.id().cast_signed();
         assert!(children.is_none_or(|children| children.contains(&id)));
     }

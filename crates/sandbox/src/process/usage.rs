@@ -1,40 +1,38 @@
-//! Limits on the memory, the processes and the disk space that a program and its descendants use together.
+//! Limits on the memory, processes and disk space used by a program and its descendants together.
 //!
-//! Resource limits of the kernel (`setrlimit`) count a process or a user, never a tree of processes. `RLIMIT_AS` counts
-//! addresses, of which node, Java and Go reserve far more than they use; `RLIMIT_FSIZE` also refuses sparse files. So a
-//! supervisor adds up what is really used, and ends the whole tree.
+//! The kernel's resource limits (`setrlimit`) apply to a process or a user, never to a tree of processes. `RLIMIT_AS`
+//! limits address space, of which node, Java and Go reserve far more than they use; `RLIMIT_FSIZE` also refuses sparse
+//! files. So a supervisor measures the actual use, and kills the whole tree if it exceeds a limit.
 
 use serde::{Deserialize, Serialize};
 
-/// The smallest default for memory.
+/// The minimum of the default memory limit.
 const MEMORY_BYTES_MIN: u64 = 2 * GIB;
-/// The default for memory is the machine's memory divided by this, if that is more.
+/// The default memory limit is the machine's memory divided by this, unless that is less than the minimum.
 const MEMORY_SHARE: u64 = 10;
-/// The default number of processes.
+/// The default limit on the number of processes.
 const PROCESSES_MAX: u64 = 1024;
-/// The default growth of the files that a command writes.
+/// The default limit on the growth of written files.
 const DISK_BYTES_MAX: u64 = 2 * GIB;
-/// The free space that no command may use up.
+/// The free disk space that commands may not use up.
 pub(crate) const DISK_FREE_BYTES_MIN: u64 = 512 * MIB;
-/// The size of files below which a command is not blamed for a full disk.
+/// A command that has written less than this is not blamed for a full disk.
 pub(crate) const DISK_BLAME_BYTES_MIN: u64 = 64 * MIB;
 const GIB: u64 = 1024 * MIB;
 const MIB: u64 = 1024 * 1024;
 
-/// Limits on a program and its descendants together. A limit that is `None` is not enforced.
+/// Limits on a program and its descendants together. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageLimits {
-    /// The maximum memory, in bytes, without file caches; memory that processes share counts once.
+    /// The maximum memory, in bytes, without file caches. Shared memory counts once.
     pub memory_bytes_max: Option<u64>,
-    /// The maximum number of processes.
     pub processes_max: Option<u64>,
-    /// The maximum size of the files that were written since the start, in bytes.
+    /// The maximum size of the files written since the start, in bytes.
     pub disk_bytes_max: Option<u64>,
 }
 
 impl UsageLimits {
-    /// The limits that hold unless the user configures others: a tenth of the machine's memory but at least 2 GiB, 1024
-    /// processes, and 2 GiB of files.
+    /// The default limits: a tenth of the machine's memory but at least 2 GiB, 1024 processes, and 2 GiB of files.
     pub fn usual() -> UsageLimits {
         UsageLimits {
             memory_bytes_max: Some((machine_memory() / MEMORY_SHARE).max(MEMORY_BYTES_MIN)),
@@ -43,15 +41,14 @@ impl UsageLimits {
         }
     }
 
-    /// The limits on an external agent, which runs many commands one after another: its memory and the files that it
-    /// writes are not limited, its processes are.
+    /// The limits on an external agent, which runs many commands one after another: only its number of processes is
+    /// limited.
     #[must_use]
     pub fn of_agent(self) -> UsageLimits {
         UsageLimits { memory_bytes_max: None, disk_bytes_max: None, ..self }
     }
 }
 
-/// A resource that is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedResource {
     /// [`UsageLimits::memory_bytes_max`].
@@ -60,12 +57,11 @@ pub enum LimitedResource {
     Processes,
     /// [`UsageLimits::disk_bytes_max`].
     Disk,
-    /// The free space of a disk that is almost full. It has a fixed limit.
+    /// The free space of a disk that is almost full. This limit is fixed.
     FreeDisk,
 }
 
 impl LimitedResource {
-    /// All resources.
     pub const ALL: [LimitedResource; 4] = [
         LimitedResource::Memory,
         LimitedResource::Processes,
@@ -87,14 +83,12 @@ impl LimitedResource {
 /// A limit that a program exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded {
-    /// The resource.
     pub resource: LimitedResource,
     /// The limit, in bytes or as a number of processes.
     pub limit: u64,
 }
 
 impl Exceeded {
-    /// The limit on a resource that a program exceeded.
     pub(crate) fn new(resource: LimitedResource, limits: &UsageLimits) -> Exceeded {
         let limit = match resource {
             LimitedResource::Memory => limits.memory_bytes_max,
@@ -106,7 +100,7 @@ impl Exceeded {
     }
 }
 
-/// Names the exceeded limit with its number, and where the user can raise it.
+/// Names the exceeded limit with its value, and the setting that raises it.
 impl std::fmt::Display for Exceeded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "stopped with everything that it had started: ")?;
@@ -134,20 +128,21 @@ impl std::fmt::Display for Exceeded {
     }
 }
 
-/// A number of bytes as people write it: the largest unit that divides it, or tenths of a MiB.
+/// Formats a size with the largest unit that divides it, or in tenths of a MiB.
 fn size_text(bytes: u64) -> String {
     for (unit, name) in [(GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")] {
         if bytes > 0 && bytes.is_multiple_of(unit) {
             return format!("{} {name}", bytes / unit);
         }
     }
-    match bytes >= MIB {
-        true => format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB),
-        false => format!("{bytes} bytes"),
+    if bytes >= MIB {
+        format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB)
+    } else {
+        format!("{bytes} bytes")
     }
 }
 
-/// The memory of the machine in bytes; 0 if it is unknown.
+/// The machine's memory, in bytes; 0 if unknown.
 #[cfg(target_os = "linux")]
 fn machine_memory() -> u64 {
     static MEMORY: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
@@ -163,7 +158,7 @@ fn machine_memory() -> u64 {
     0
 }
 
-/// Reads a line such as `MemTotal:  24684100 kB` from a file of `/proc`.
+/// Parses a line such as `MemTotal:  24684100 kB` of a file in `/proc`.
 #[cfg(any(target_os = "linux", test))]
 pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,23 +1,22 @@
-//! What goes wrong, on command.
+//! Faults that tests can inject.
 
 use serde::{Deserialize, Serialize};
 
-/// Something that goes wrong with calls.
+/// A fault that affects some calls.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// Calls with this method; all without one.
+    /// Affects only calls with this method; all if absent.
     #[serde(default)]
     pub method: Option<String>,
-    /// Calls whose path has this in it.
+    /// Affects only calls whose path contains this.
     pub path: String,
-    /// How many calls are passed over before.
+    /// The number of matching calls to let pass first.
     #[serde(default)]
     pub after: usize,
-    /// How many calls it strikes.
+    /// The number of calls to affect.
     #[serde(default = "once")]
     pub times: usize,
-    /// What happens to them.
     pub kind: FaultKind,
 }
 
@@ -25,56 +24,48 @@ fn once() -> usize {
     1
 }
 
-/// What happens to a call.
+/// The effect of a fault on a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FaultKind {
-    /// Nothing is done, and this is answered.
+    /// The call is not executed, and this response is sent.
     Status {
-        /// The status.
         status: u16,
-        /// Headers.
         #[serde(default)]
         headers: Vec<(String, String)>,
-        /// GitHub's message.
+        /// The message in GitHub's error format.
         #[serde(default)]
         message: String,
     },
-    /// All is well, but for headers that are added.
-    Headers {
-        /// The headers.
-        headers: Vec<(String, String)>,
-    },
-    /// It is done, and nobody is told: the connection ends.
+    /// The call succeeds, with additional headers.
+    Headers { headers: Vec<(String, String)> },
+    /// The call is executed, but the connection is closed without a response.
     LostAnswer,
-    /// It is not done either: the connection ends.
+    /// The call is not executed, and the connection is closed.
     Dropped,
-    /// What is answered is no JSON.
+    /// The response is not valid JSON.
     Malformed,
-    /// Nothing ever comes.
+    /// The call is not executed, and no response is sent.
     Hang,
-    /// It is done, and then nothing ever comes.
+    /// The call is executed, but no response is sent.
     HangAfter,
-    /// More than anybody should read is answered.
-    Huge {
-        /// How much.
-        bytes: usize,
-    },
+    /// The response is larger than a client should read.
+    Huge { bytes: usize },
 }
 
 impl Fault {
-    /// Something that strikes the next call whose path has `path` in it.
+    /// Affects the next call whose path contains `path`.
     pub fn on(path: &str, kind: FaultKind) -> Self {
         Fault { method: None, path: path.to_owned(), after: 0, times: 1, kind }
     }
 
-    /// A status, with a message.
+    /// Responds with a status and a message.
     pub fn status(path: &str, status: u16, message: &str) -> Self {
         let message = message.to_owned();
         Fault::on(path, FaultKind::Status { status, headers: Vec::new(), message })
     }
 
-    /// The allowance of the hour is used up until a second since 1970.
+    /// Reports an exceeded hourly rate limit, with its reset in seconds since 1970.
     pub fn primary_limit(path: &str, reset_s: u64) -> Self {
         let headers = [
             ("x-ratelimit-limit", "5000".to_owned()),
@@ -84,13 +75,13 @@ impl Fault {
         Fault::refusing(path, 403, &headers, "API rate limit exceeded for installation.")
     }
 
-    /// Too much at once; come back after so many seconds.
+    /// Reports an exceeded secondary rate limit, with the delay in seconds.
     pub fn secondary_limit(path: &str, retry_after_s: u64) -> Self {
         let headers = [("retry-after", retry_after_s.to_string())];
         Fault::refusing(path, 429, &headers, "You have exceeded a secondary rate limit.")
     }
 
-    /// The token lacks a permission.
+    /// Reports that the token lacks a permission.
     pub fn forbidden(path: &str, permission: &str) -> Self {
         let headers = [("x-accepted-github-permissions", permission.to_owned())];
         Fault::refusing(path, 403, &headers, "Resource not accessible by integration")
@@ -102,28 +93,28 @@ impl Fault {
         Fault::on(path, FaultKind::Status { status, headers: headers.collect(), message })
     }
 
-    /// Only for calls with a method.
+    /// Affects only calls with this method.
     #[must_use]
     pub fn method(mut self, method: &str) -> Self {
         self.method = Some(method.to_owned());
         self
     }
 
-    /// For so many calls.
+    /// Sets the number of calls to affect.
     #[must_use]
     pub fn times(mut self, times: usize) -> Self {
         self.times = times;
         self
     }
 
-    /// Not before so many calls went well.
+    /// Sets the number of calls to let pass first.
     #[must_use]
     pub fn after(mut self, calls: usize) -> Self {
         self.after = calls;
         self
     }
 
-    /// Whether it strikes this call; it counts it if so.
+    /// Returns true, and counts the call, if the fault affects it.
     pub(crate) fn strikes(&mut self, method: &str, path: &str) -> bool {
         let meant = self.method.as_deref().is_none_or(|only| only == method);
         if !meant || !path.contains(&self.path) || self.times == 0 {

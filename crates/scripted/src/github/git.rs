@@ -1,4 +1,5 @@
-//! The repository on disk: its branches, and git's own server program, so that a push over HTTP can be tried.
+//! Serves a bare repository on disk with git's `http-backend`, so that pushes over HTTP can be
+//! tested.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use super::reply::Reply;
 use crate::http::Request;
 
-/// The commit that a branch of a bare repository is at.
+/// The commit of a branch of a bare repository.
 pub(super) fn tip(dir: &str, branch: &str) -> Option<String> {
     let name = format!("refs/heads/{branch}");
     let ran = Command::new("git").args(["--git-dir", dir, "rev-parse", "--verify", &name]).output();
@@ -17,23 +18,22 @@ pub(super) fn tip(dir: &str, branch: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&ran.stdout).trim().to_owned())
 }
 
-/// Deletes a branch of a bare repository.
 pub(super) fn delete(dir: &str, branch: &str) {
     let name = format!("refs/heads/{branch}");
     let _ = Command::new("git").args(["--git-dir", dir, "update-ref", "-d", &name]).output();
 }
 
-/// Whether a call comes from git, and what it wants of the repository.
+/// Returns the path within the repository if a call comes from git.
 pub(super) fn path_within<'a>(path: &'a str, owner: &str, name: &str) -> Option<&'a str> {
     path.strip_prefix(&format!("/{owner}/{name}.git"))
 }
 
-/// Whether git wants to write.
+/// Returns true if git is pushing.
 pub(super) fn is_write(path: &str, query: &str) -> bool {
     path.ends_with("/git-receive-pack") || query.contains("service=git-receive-pack")
 }
 
-/// Lets git's server program answer.
+/// Answers a call with `git http-backend`.
 pub(super) async fn answer(
     dir: &str,
     path: &str,
@@ -66,7 +66,7 @@ pub(super) async fn answer(
     Ok(read(&ended.stdout))
 }
 
-/// The answer of a server program: headers, an empty line, a body.
+/// Parses a CGI response: headers, an empty line, a body.
 fn read(output: &[u8]) -> (Reply, Vec<u8>) {
     let end = output.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(output.len());
     let head = String::from_utf8_lossy(&output[..end]).into_owned();

@@ -6,29 +6,32 @@ use super::reply::{Ask, Reply};
 use super::shapes;
 use super::state::{Comment, State};
 
-/// As much as GitHub takes.
+/// GitHub's limit on comments.
 const COMMENT_CHARS_MAX: usize = 65_536;
 
 pub(super) fn list(state: &State, ask: &Ask<'_>) -> Reply {
     let wanted = ask.query.get("state").map_or("open", String::as_str);
     let labels: Vec<&str> =
         ask.query.get("labels").map(|labels| labels.split(',').collect()).unwrap_or_default();
-    let fits = |issue: &&super::state::Issue| {
-        let open = match wanted {
-            "open" => !issue.closed,
-            "closed" => issue.closed,
-            _ => true,
-        };
-        let has = |label: &&str| issue.labels.iter().any(|there| there.eq_ignore_ascii_case(label));
-        open && labels.iter().all(has)
-    };
-    let mut found: Vec<_> = state.issues.iter().filter(|(_, issue)| fits(issue)).collect();
+    let mut found: Vec<_> =
+        state.issues.iter().filter(|(_, issue)| matches_filter(issue, wanted, &labels)).collect();
     found.sort_by(|one, other| other.1.created_at.cmp(&one.1.created_at));
     if ask.query.get("direction").is_some_and(|direction| direction == "asc") {
         found.reverse();
     }
     let items = found.into_iter().map(|(number, issue)| shapes::issue(state, *number, issue));
     Reply::page(ask, items.collect(), state.page_size)
+}
+
+/// Returns true if an issue has the wanted state and all labels.
+fn matches_filter(issue: &super::state::Issue, wanted: &str, labels: &[&str]) -> bool {
+    let has_state = match wanted {
+        "open" => !issue.closed,
+        "closed" => issue.closed,
+        _ => true,
+    };
+    let has = |label: &&str| issue.labels.iter().any(|there| there.eq_ignore_ascii_case(label));
+    has_state && labels.iter().all(has)
 }
 
 pub(super) fn create(state: &mut State, ask: &Ask<'_>) -> Reply {
@@ -71,7 +74,7 @@ pub(super) fn update(state: &mut State, ask: &Ask<'_>, number: u64) -> Reply {
     get(state, number)
 }
 
-/// The one question of the other interface that the client asks: when an issue was last edited.
+/// Answers the only GraphQL query that the client sends: the time of an issue's last edit.
 pub(super) fn last_edited(state: &State, ask: &Ask<'_>) -> Reply {
     let number = ask.body["variables"]["number"].as_u64().unwrap_or_default();
     let is_asked = ask.text("query").is_some_and(|query| query.contains("lastEditedAt"));

@@ -1,32 +1,31 @@
-//! What is asked, and what is answered.
+//! Parsed requests, and replies in GitHub's format.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// A call, taken apart.
+/// A parsed request.
 #[derive(Debug)]
 pub(super) struct Ask<'a> {
     pub(super) method: &'a str,
-    /// The parts of the path, decoded.
+    /// The segments of the path, decoded.
     pub(super) parts: Vec<String>,
     pub(super) query: BTreeMap<String, String>,
     pub(super) body: Value,
     pub(super) accept: &'a str,
-    /// Where the server is, for links.
+    /// The origin of the server, for links.
     pub(super) origin: &'a str,
-    /// The path without what follows the `?`, for links.
+    /// The path without the query, for links.
     pub(super) path: &'a str,
 }
 
 impl Ask<'_> {
-    /// A text of the body.
+    /// A string of the body.
     pub(super) fn text(&self, key: &str) -> Option<String> {
         self.body[key].as_str().map(str::to_owned)
     }
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -49,7 +48,7 @@ impl Reply {
         Reply { status: 204, headers: Vec::new(), body: String::new() }
     }
 
-    /// A refusal with GitHub's message.
+    /// An error in GitHub's format.
     pub(super) fn refusal(status: u16, message: &str) -> Self {
         let documentation = "https://docs.github.com/rest";
         let body = json!({
@@ -62,7 +61,7 @@ impl Reply {
         Reply::refusal(404, "Not Found")
     }
 
-    /// Something is wrong with a field.
+    /// A validation error for a field.
     pub(super) fn invalid(resource: &str, field: &str, code: &str, message: Option<&str>) -> Self {
         let mut error = json!({ "resource": resource, "field": field, "code": code });
         if let Some(message) = message {
@@ -80,7 +79,7 @@ impl Reply {
         Reply::page_in(ask, items, page_size, |page, _| json!(page))
     }
 
-    /// A page of a list that stands within something else.
+    /// A page of a list that is nested in another object.
     pub(super) fn page_in(
         ask: &Ask<'_>,
         items: Vec<Value>,
@@ -94,21 +93,24 @@ impl Reply {
         let shown: Vec<Value> = items.into_iter().skip((page - 1) * size).take(size).collect();
         let mut reply = Reply::json(200, &within(shown, all));
         if page < pages {
-            let link = |page: usize, rel: &str| {
-                let mut query = ask.query.clone();
-                query.insert("page".to_owned(), page.to_string());
-                let query: Vec<_> =
-                    query.iter().map(|(key, value)| format!("{key}={}", encoded(value))).collect();
-                format!("<{}{}?{}>; rel=\"{rel}\"", ask.origin, ask.path, query.join("&"))
-            };
-            let links = format!("{}, {}", link(page + 1, "next"), link(pages, "last"));
+            let (next, last) = (page_link(ask, page + 1, "next"), page_link(ask, pages, "last"));
+            let links = format!("{next}, {last}");
             reply.headers.push(("link".to_owned(), links));
         }
         reply
     }
 }
 
-/// Bytes of a path or a query as they were meant.
+/// A link to another page of the same request.
+fn page_link(ask: &Ask<'_>, page: usize, rel: &str) -> String {
+    let mut query = ask.query.clone();
+    query.insert("page".to_owned(), page.to_string());
+    let query: Vec<_> =
+        query.iter().map(|(key, value)| format!("{key}={}", encoded(value))).collect();
+    format!("<{}{}?{}>; rel=\"{rel}\"", ask.origin, ask.path, query.join("&"))
+}
+
+/// Decodes percent-encoding in a path or a query.
 pub(super) fn decoded(text: &str) -> String {
     let mut out = Vec::new();
     let mut bytes = text.bytes();
@@ -128,10 +130,13 @@ pub(super) fn decoded(text: &str) -> String {
 }
 
 fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let one = |byte| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    };
-    text.bytes().map(one).collect()
+    text.bytes().map(encoded_byte).collect()
+}
+
+fn encoded_byte(byte: u8) -> String {
+    if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+        char::from(byte).to_string()
+    } else {
+        format!("%{byte:02X}")
+    }
 }

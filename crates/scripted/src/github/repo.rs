@@ -1,4 +1,4 @@
-//! Calls about the repository as a whole: rights, labels, branches, checks.
+//! Calls about the repository as a whole: permissions, labels, branches, checks.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ pub(super) fn get(state: &State) -> Reply {
     Reply::json(200, &body)
 }
 
-/// The old field knows four words only; the new one has the role.
+/// The permission of a user. The older `permission` field has only four values; `role_name` has the
+/// role.
 pub(super) fn permission(state: &State, login: &str) -> Reply {
     let Some(role) = state.role_of(login) else {
         return Reply::refusal(404, &format!("{login} is not a user"));
@@ -27,7 +28,7 @@ pub(super) fn permission(state: &State, login: &str) -> Reply {
         "maintain" | "write" => "write",
         "triage" | "read" => "read",
         "none" => "none",
-        // A role that an organisation made up is built on one of the others.
+        // Custom roles of an organisation are based on one of the others.
         _ => "read",
     };
     let user = shapes::user(login);

@@ -1,4 +1,4 @@
-//! Which call does what: only those that the client makes.
+//! Routing of calls: only those that the client makes.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::reply::{Ask, Reply};
 use super::state::State;
 use super::{issues, pulls, repo, shapes};
 
-/// Answers a call of somebody who was let in.
+/// Answers an authorised call.
 pub(super) fn answer(state: &mut State, ask: &Ask<'_>) -> Reply {
     let parts: Vec<&str> = ask.parts.iter().map(String::as_str).collect();
     match parts.as_slice() {
@@ -22,14 +22,18 @@ pub(super) fn answer(state: &mut State, ask: &Ask<'_>) -> Reply {
 }
 
 fn who_am_i(state: &State) -> Reply {
-    match state.token_of_person {
-        true => Reply::json(200, &shapes::user(&state.login)),
-        false => Reply::refusal(403, "Resource not accessible by integration"),
+    if state.token_of_person {
+        Reply::json(200, &shapes::user(&state.login))
+    } else {
+        Reply::refusal(403, "Resource not accessible by integration")
     }
 }
 
+fn parse_number(text: &str) -> Option<u64> {
+    text.parse().ok()
+}
+
 fn within(state: &mut State, ask: &Ask<'_>, rest: &[&str]) -> Reply {
-    let number = |text: &str| text.parse::<u64>().ok();
     match (ask.method, rest) {
         ("GET", []) => repo::get(state),
         ("GET", ["collaborators", login, "permission"]) => repo::permission(state, login),
@@ -45,10 +49,12 @@ fn within(state: &mut State, ask: &Ask<'_>, rest: &[&str]) -> Reply {
         ("GET", ["commits", sha, "status"]) => repo::statuses(state, ask, sha),
         ("GET", ["issues"]) => issues::list(state, ask),
         ("POST", ["issues"]) => issues::create(state, ask),
-        ("PATCH", ["issues", "comments", id]) => issues::update_comment(state, ask, number(id)),
+        ("PATCH", ["issues", "comments", id]) => {
+            issues::update_comment(state, ask, parse_number(id))
+        }
         ("GET", ["pulls"]) => pulls::list(state, ask),
         ("POST", ["pulls"]) => pulls::create(state, ask),
-        (_, [kind @ ("issues" | "pulls"), at, rest @ ..]) => match number(at) {
+        (_, [kind @ ("issues" | "pulls"), at, rest @ ..]) => match parse_number(at) {
             Some(at) if state.issues.contains_key(&at) => match *kind {
                 "issues" => of_issue(state, ask, at, rest),
                 _ if state.pulls.contains_key(&at) => of_pull(state, ask, at, rest),
@@ -68,7 +74,7 @@ fn of_issue(state: &mut State, ask: &Ask<'_>, number: u64, rest: &[&str]) -> Rep
         ("POST", ["comments"]) => issues::create_comment(state, ask, number),
         ("POST", ["labels"]) => issues::add_labels(state, ask, number),
         ("DELETE", ["labels", label]) => issues::remove_label(state, number, label),
-        // The real one has this as well: it removes them all.
+        // As on GitHub, this removes all labels.
         ("DELETE", ["labels"]) => {
             state.issues.entry(number).and_modify(|issue| issue.labels.clear());
             Reply::nothing()
@@ -102,13 +108,13 @@ fn of_pull(state: &mut State, ask: &Ask<'_>, number: u64, rest: &[&str]) -> Repl
     }
 }
 
-/// What everybody may read without a token.
+/// Returns true if a call needs no token.
 pub(super) fn is_public(ask: &Ask<'_>) -> bool {
     let asks_for_rights = ask.parts.iter().any(|part| part == "collaborators");
     ask.method == "GET" && !asks_for_rights && ask.parts.first().is_some_and(|part| part == "repos")
 }
 
-/// A body that is no JSON.
+/// The reply to a body that is not JSON.
 pub(super) fn not_json() -> Reply {
     Reply::json(400, &json!({ "message": "Problems parsing JSON", "status": "400" }))
 }

@@ -1,4 +1,4 @@
-//! The fake GitHub on the network: it listens on this machine only, and stops when it is dropped.
+//! The fake GitHub's HTTP server: listens on localhost only, and stops on drop.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -17,20 +17,19 @@ use super::{git, routes};
 use crate::http::{Connection, Request};
 use crate::limits::REQUESTS_MAX;
 
-/// A call, as it came.
+/// A recorded call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Call {
-    /// The method.
     pub method: String,
-    /// The path, with what follows a `?`.
+    /// The path with its query.
     pub path: String,
-    /// What was sent as `authorization`.
+    /// The `authorization` header.
     pub authorization: Option<String>,
     /// The headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The body; nothing if it is no JSON.
+    /// The body; null if it is not JSON.
     pub body: Value,
-    /// The status that was answered; nothing if no answer came.
+    /// The status of the response; `None` if none was sent.
     pub status: Option<u16>,
 }
 
@@ -63,11 +62,12 @@ struct Inner {
 }
 
 impl GitHubServer {
-    /// Starts on a port, 0 for a free one; calls are also written to a file, one JSON object a line.
+    /// Starts on a port (0 for a free one). If `log` is given, calls are also written to it, one
+    /// JSON object per line.
     ///
     /// # Errors
     ///
-    /// What the operating system says, as that the port is taken.
+    /// Returns the error of the operating system, such as a port in use.
     pub async fn start_on(port: u16, state: State, log: Option<std::fs::File>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
@@ -77,55 +77,54 @@ impl GitHubServer {
         Ok(GitHubServer { address, shared, task })
     }
 
-    /// Where it listens, without a path: what `GITHUB_API_URL` would be.
+    /// The base URL, without a path: the value for `GITHUB_API_URL`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Where git finds the repository, if one on disk is served.
+    /// The clone URL of the repository, if one on disk is served.
     pub fn git_url(&self) -> String {
         let inner = self.shared.inner();
         format!("{}/{}/{}.git", self.shared.origin, inner.state.owner, inner.state.name)
     }
 
-    /// The calls so far, in the order in which they came.
+    /// The calls so far, in order.
     pub fn calls(&self) -> Vec<Call> {
         self.shared.inner().calls.clone()
     }
 
-    /// Methods and paths of the calls that change something.
+    /// The methods and paths of the calls that change something.
     pub fn writes(&self) -> Vec<String> {
-        // Git asks for commits with a POST, and so does GraphQL: neither changes anything with it.
-        let asks = |call: &Call| {
-            call.method == "GET"
-                || call.path == "/graphql"
-                || call.path.ends_with("/git-upload-pack")
-        };
-        self.calls().iter().filter(|call| !asks(call)).map(Call::line).collect()
+        self.calls().iter().filter(|call| !is_query(call)).map(Call::line).collect()
     }
 
-    /// What it holds now.
+    /// The current state.
     pub fn state(&self) -> State {
         self.shared.inner().state.clone()
     }
 
-    /// Changes what it holds, as if somebody else had done so.
+    /// Changes the state, as if another user had done so.
     pub fn change(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.shared.inner().state);
     }
 
-    /// Texts of the comments below an issue or pull request.
+    /// The texts of the comments on an issue or pull request.
     pub fn comments(&self, number: u64) -> Vec<String> {
         let state = self.state();
         let comments = state.issues.get(&number).map(|issue| issue.comments.clone());
         comments.unwrap_or_default().into_iter().map(|comment| comment.body).collect()
     }
 
-    /// Labels of an issue or pull request.
+    /// The labels of an issue or pull request.
     pub fn labels(&self, number: u64) -> Vec<String> {
         let state = self.state();
         state.issues.get(&number).map(|issue| issue.labels.clone()).unwrap_or_default()
     }
+}
+
+/// Returns true if a call changes nothing. Fetching with git and GraphQL queries use POST.
+fn is_query(call: &Call) -> bool {
+    call.method == "GET" || call.path == "/graphql" || call.path.ends_with("/git-upload-pack")
 }
 
 impl Drop for GitHubServer {
@@ -178,7 +177,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     Ok(())
 }
 
-/// A call, before it is understood.
+/// A call, before it is parsed.
 struct Incoming<'a> {
     request: &'a Request,
     path: &'a str,
@@ -186,7 +185,7 @@ struct Incoming<'a> {
     origin: &'a str,
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 enum Outcome {
     Reply(Reply, Vec<u8>),
     Close,
@@ -229,7 +228,7 @@ async fn with_git(
 }
 
 impl State {
-    /// Whether the token is right; nothing if there is none.
+    /// Returns whether the token is correct; `None` if there is none.
     fn lets_in(&self, request: &Request) -> Option<bool> {
         let sent = request.headers.get("authorization")?;
         let (kind, rest) = sent.split_once(' ')?;
@@ -316,9 +315,10 @@ impl Inner {
 
     fn reply(&mut self, incoming: &Incoming<'_>) -> Reply {
         let Incoming { request, path, query, origin } = *incoming;
-        let body = match request.body.is_empty() {
-            true => Ok(Value::Null),
-            false => serde_json::from_slice(&request.body),
+        let body = if request.body.is_empty() {
+            Ok(Value::Null)
+        } else {
+            serde_json::from_slice(&request.body)
         };
         let Ok(body) = body else { return routes::not_json() };
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));

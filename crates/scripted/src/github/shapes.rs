@@ -1,4 +1,4 @@
-//! The state as GitHub writes it.
+//! Renders the state in GitHub's JSON format.
 
 use serde_json::{Value, json};
 

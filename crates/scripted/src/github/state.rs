@@ -1,4 +1,4 @@
-//! What the fake GitHub holds. It can be written down as JSON, for tests that start it as a program.
+//! The state of the fake GitHub. Serialisable, for tests that start it as a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,56 +7,51 @@ use serde_json::Value;
 
 use super::fault::Fault;
 
-/// The token that is let in unless another is set.
+/// The accepted token, unless another is set.
 pub const TOKEN: &str = "ghs_0123456789fakeGitHubToken";
 
-/// Everything: one repository, and who may do what.
+/// The whole state: one repository, and its permissions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct State {
-    /// Whose repository it is.
     pub owner: String,
-    /// Its name.
     pub name: String,
-    /// The branch that others begin on.
     pub default_branch: String,
-    /// The token that is let in.
+    /// The accepted token.
     pub token: String,
-    /// Who the token acts as.
+    /// The user as which the token acts.
     pub login: String,
-    /// Whether the token is a person's; an app's may not ask who it is.
+    /// True for a personal token; an app's token may not query its user.
     pub token_of_person: bool,
-    /// Most items of one page, whatever is asked for.
+    /// The maximum number of items per page, regardless of the request.
     pub page_size: usize,
-    /// Ways to merge that the repository allows.
+    /// The merge methods that the repository allows.
     pub merge_methods: BTreeSet<String>,
-    /// Roles of collaborators.
+    /// The roles of collaborators, by login.
     pub collaborators: BTreeMap<String, String>,
-    /// Accounts that exist beside them.
+    /// Other existing accounts.
     pub users: BTreeSet<String>,
-    /// Labels of the repository.
+    /// The labels of the repository.
     pub labels: BTreeSet<String>,
-    /// Issues, pull requests among them, by number.
+    /// Issues and pull requests, by number.
     pub issues: BTreeMap<u64, Issue>,
-    /// What pull requests have beyond issues.
+    /// The additional data of pull requests.
     pub pulls: BTreeMap<u64, Pull>,
-    /// Branches.
     pub branches: BTreeMap<String, Branch>,
-    /// What moved them.
+    /// The pushes so far.
     pub moves: Vec<Move>,
     /// Check runs, by commit.
     pub checks: BTreeMap<String, Vec<Check>>,
-    /// Statuses, by commit.
+    /// Commit statuses, by commit.
     pub statuses: BTreeMap<String, Vec<Status>>,
-    /// Rules of rule sets, by branch, as they are answered.
+    /// Rules of rulesets, by branch, in the API's format.
     pub rules: BTreeMap<String, Vec<Value>>,
-    /// What goes wrong.
     pub faults: Vec<Fault>,
     /// A bare repository that is served to git below `/OWNER/NAME.git`.
     pub git_dir: Option<String>,
-    /// The id that was given last.
+    /// The last assigned id.
     pub last_id: u64,
-    /// The second that was told last: time goes on with everything that happens.
+    /// The simulated time in seconds; it advances with every event.
     pub seconds: u64,
 }
 
@@ -89,79 +84,59 @@ impl Default for State {
     }
 }
 
-/// An issue, or what a pull request has of one.
+/// An issue, or the issue part of a pull request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Issue {
-    /// Its title.
     pub title: String,
-    /// Its text.
     pub body: String,
-    /// Who opened it.
     pub author: String,
-    /// Whether it is closed.
     pub closed: bool,
-    /// Its labels.
     pub labels: Vec<String>,
-    /// Who it is assigned to.
     pub assignees: Vec<String>,
-    /// What was written below.
     pub comments: Vec<Comment>,
-    /// What happened to it, as it is answered.
+    /// The events of the issue, in the API's format.
     pub events: Vec<Value>,
-    /// When it was opened.
     pub created_at: String,
-    /// When its text was last edited.
+    /// The time of the last edit of the body.
     pub edited_at: Option<String>,
 }
 
-/// A comment.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Comment {
-    /// Its number.
     pub id: u64,
-    /// Who wrote it.
     pub author: String,
-    /// Its text.
     pub body: String,
-    /// When.
     pub created_at: String,
-    /// When it was changed.
     pub updated_at: String,
 }
 
-/// What a pull request has beyond an issue.
+/// The data of a pull request beyond that of an issue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pull {
-    /// The branch with the change.
+    /// The head branch.
     pub head: String,
-    /// Its commit.
     pub head_sha: String,
-    /// The repository that it is in, if that is another one.
+    /// The repository of the head branch, if it is a fork.
     pub fork: Option<String>,
-    /// The branch that it shall go into.
+    /// The base branch.
     pub base: String,
-    /// Whether it is not ready.
     pub draft: bool,
-    /// The commit that it was merged as.
+    /// The merge commit.
     pub merged_as: Option<String>,
-    /// Whether it can be merged; nothing if the service does not know yet.
+    /// True if it can be merged; `None` if GitHub has not computed it yet.
     pub mergeable: Option<bool>,
-    /// After how many looks somebody pushes, so that the head is another one.
+    /// Simulates a push after this many requests.
     pub moves_after: Option<usize>,
-    /// How many times the service says that it does not know before it does.
+    /// The number of requests to which `mergeable` is unknown.
     pub unknown_times: usize,
     /// `clean`, `blocked`, `behind`, `dirty`, `unstable` and so on.
     pub mergeable_state: String,
-    /// Files that it changes.
     pub files: Vec<File>,
-    /// Reviews.
     pub reviews: Vec<Review>,
-    /// Comments at lines.
     pub review_comments: Vec<ReviewComment>,
-    /// The difference, as it is answered.
     pub diff: String,
 }
 
@@ -169,73 +144,55 @@ pub struct Pull {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct File {
-    /// Its path.
     pub path: String,
-    /// What it was called before.
+    /// The previous path of a renamed file.
     pub before: Option<String>,
-    /// Lines added.
     pub additions: u64,
-    /// Lines removed.
     pub deletions: u64,
 }
 
-/// A review.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Review {
-    /// Its number.
     pub id: u64,
-    /// Who.
     pub author: String,
     /// `APPROVED`, `CHANGES_REQUESTED`, `COMMENTED`, `DISMISSED`.
     pub state: String,
-    /// The commit that was looked at.
+    /// The reviewed commit.
     pub commit: String,
-    /// What was said.
     pub body: String,
-    /// When.
     pub submitted_at: String,
 }
 
-/// A comment at a line.
+/// A review comment on a line.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReviewComment {
-    /// Its number.
     pub id: u64,
-    /// Who.
     pub author: String,
-    /// What.
     pub body: String,
-    /// The file.
     pub path: String,
-    /// The line.
     pub line: Option<u64>,
-    /// When.
     pub created_at: String,
 }
 
-/// A branch.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Branch {
-    /// The commit that it is at.
     pub sha: String,
-    /// Its protection as it is answered, if it has one.
+    /// The protection in the API's format, if any.
     pub protection: Option<Value>,
-    /// Whether the token may read the protection.
+    /// True if the token may not read the protection.
     pub protection_hidden: bool,
 }
 
-/// Something that moved a branch.
+/// A push to a branch.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Move {
-    /// The branch.
     pub branch: String,
-    /// Who did it.
     pub by: String,
-    /// The commit that it is at since.
+    /// The commit after the push.
     pub after: String,
 }
 
@@ -243,36 +200,33 @@ pub struct Move {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Check {
-    /// Its name.
     pub name: String,
     /// `queued`, `in_progress`, `completed`.
     pub status: String,
-    /// What came out.
     pub conclusion: Option<String>,
     /// The app that ran it.
     pub app: String,
-    /// After how many answers it is completed with `success`.
+    /// Completes with `success` after this many requests.
     pub completes_after: Option<usize>,
 }
 
-/// A status of a commit.
+/// A commit status.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Status {
-    /// Its name.
     pub context: String,
     /// `success`, `failure`, `error`, `pending`.
     pub state: String,
 }
 
 impl State {
-    /// The next id.
+    /// Returns the next id.
     pub(crate) fn id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
-    /// The next moment, as GitHub writes it.
+    /// Advances the time, and returns it in GitHub's format.
     pub(crate) fn now(&mut self) -> String {
         self.seconds += 1;
         let (minutes, seconds) = (self.seconds / 60, self.seconds % 60);
@@ -284,7 +238,7 @@ impl State {
         )
     }
 
-    /// The role of an account: collaborators have theirs, everybody else who exists may read.
+    /// The role of an account: that of a collaborator, or `read` for every other existing account.
     pub(crate) fn role_of(&self, login: &str) -> Option<&str> {
         let known = |name: &&String| name.eq_ignore_ascii_case(login);
         if let Some((_, role)) = self.collaborators.iter().find(|(name, _)| known(name)) {
@@ -296,7 +250,7 @@ impl State {
         (wrote || self.users.iter().any(|name| known(&name))).then_some("read")
     }
 
-    /// Writes down that something happened to an issue.
+    /// Records an event of an issue.
     pub(crate) fn happened(&mut self, number: u64, event: &str, actor: &str, detail: Value) {
         let (id, at) = (self.id(), self.now());
         let mut record = serde_json::json!({
@@ -310,7 +264,7 @@ impl State {
         }
     }
 
-    /// Somebody pushes to the branch of a pull request.
+    /// Simulates a push to the branch of a pull request.
     pub fn push(&mut self, number: u64, by: &str, after: &str) {
         let Some(pull) = self.pulls.get_mut(&number) else { return };
         pull.head_sha = after.to_owned();
@@ -318,7 +272,7 @@ impl State {
         self.moves.push(Move { branch, by, after });
     }
 
-    /// Writes the text of an issue anew.
+    /// Edits the body of an issue.
     pub(crate) fn edit(&mut self, number: u64, body: &str) {
         let now = self.now();
         if let Some(issue) = self.issues.get_mut(&number).filter(|issue| issue.body != body) {
@@ -327,7 +281,7 @@ impl State {
         }
     }
 
-    /// Gives an issue another title.
+    /// Changes the title of an issue.
     pub(crate) fn rename(&mut self, number: u64, title: &str, actor: &str) {
         let Some(issue) = self.issues.get_mut(&number).filter(|issue| issue.title != title) else {
             return;
@@ -348,7 +302,7 @@ impl State {
         self.happened(number, "labeled", actor, serde_json::json!({ "label": { "name": label } }));
     }
 
-    /// The commit of a branch: that of the repository on disk, else of the list, else one made of its name.
+    /// The commit of a branch: from the repository on disk, if there is one, else from the state.
     pub(crate) fn sha_of(&self, branch: &str) -> Option<String> {
         match &self.git_dir {
             Some(dir) => super::git::tip(dir, branch),
@@ -357,7 +311,7 @@ impl State {
     }
 }
 
-/// A commit's name that is made of a text.
+/// A commit id derived from a text.
 pub fn sha_for(text: &str) -> String {
     let mut state: u64 = 0xcbf2_9ce4_8422_2325;
     let mut out = String::new();

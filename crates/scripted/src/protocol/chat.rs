@@ -81,7 +81,7 @@ fn finish_reason(turn: &Turn) -> &str {
     turn.stop.as_deref().unwrap_or(usual)
 }
 
-/// Tokens from the cache are part of the prompt's.
+/// The usage. Cached tokens are included in the prompt tokens.
 fn usage(turn: &Turn) -> Value {
     let usage = turn.usage;
     let prompt = usage.input_tokens + usage.cache_read_tokens;

@@ -1,5 +1,5 @@
-//! OpenAI Responses: what Codex speaks, so that it can be measured beside others. Faults of a stream are those of the
-//! other protocols.
+//! OpenAI Responses: the protocol of Codex, so that it can be benchmarked against others. Faults of
+//! a stream are those of the other protocols.
 
 use serde_json::{Value, json};
 

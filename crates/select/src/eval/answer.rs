@@ -1,4 +1,4 @@
-//! What selection answered to a labelled query, and whether that was right.
+//! The selector's answer to a labelled query, and the check whether it was right.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use super::labels::{Place, Query};
 use crate::selection::{Pick, Strategy};
 use crate::{Selection, Selector};
 
-/// How many reasons of a wrong pick are told.
+/// The maximum number of reasons reported for a wrong pick.
 const REASONS_MAX: usize = 3;
-/// How many ranks are looked at for the right skill.
+/// The maximum rank to which the right skill is searched.
 const RANKED_MAX: usize = 100;
 
-/// The answer to a query.
+/// The selector's answer to a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// What was picked, and what nearly was.
+    /// The picks and near misses.
     pub selection: Selection,
-    /// Skills with their scores, the best first, whether picked or not.
+    /// Skill names with scores, best first, including skills that were not picked.
     pub ranked: Vec<(String, f32)>,
-    /// The right skill that came nearest, where none was picked.
+    /// The best-ranked right skill, if no right skill was picked.
     pub nearest: Option<Nearest>,
-    /// How long it took.
+    /// The time the selector took; `None` if it was not measured.
     pub elapsed_us: Option<u64>,
 }
 
 impl Answer {
-    /// Asks a selector.
+    /// Runs the selector on a query.
     pub fn of(query: &Query, selector: &Selector) -> Answer {
         let ranked = selector.rank(&query.task, RANKED_MAX);
         let mut answer = Answer {
@@ -42,30 +42,30 @@ impl Answer {
         answer
     }
 
-    /// The picks that selection answers for: not those that came along because another needs them.
+    /// Iterates over the picks that the selector chose itself, without those that came along as dependencies.
     pub fn chosen(&self) -> impl Iterator<Item = &Pick> {
         self.selection.picks.iter().filter(|pick| pick.strategy != Strategy::Need)
     }
 
-    /// Whether a skill was picked, for whatever reason.
+    /// Returns true if a skill was picked for any reason, including as a dependency.
     pub fn has(&self, skill: &str) -> bool {
         self.selection.picks.iter().any(|pick| pick.name == skill)
     }
 }
 
-/// How an answer is wrong.
+/// The way in which an answer is wrong.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// Nothing was picked, and something should have been.
+    /// No skill was picked, although one is right.
     Silent,
-    /// Others were picked instead.
+    /// Only other skills were picked.
     Stolen,
-    /// A skill was picked that the query is not for.
+    /// A skill was picked that the query excludes.
     Forbidden,
-    /// Something was picked, and nothing fits.
+    /// A skill was picked, although none is right.
     Unasked,
 }
 
@@ -80,8 +80,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What is wrong with an answer, if anything. Right is an answer with at least one skill that is right and
-/// none that must not be; where nothing is right, one without picks.
+/// Returns the fault of an answer, or `None` if it is right. An answer is right if it contains at least one
+/// right skill and no excluded one; if no skill is right, it must be empty.
 pub fn fault(query: &Query, answer: &Answer) -> Option<Fault> {
     if query.not.iter().any(|name| answer.has(name)) {
         return Some(Fault::Forbidden);
@@ -96,69 +96,72 @@ pub fn fault(query: &Query, answer: &Answer) -> Option<Fault> {
     Some(if nothing { Fault::Silent } else { Fault::Stolen })
 }
 
-/// A query that went wrong.
+/// A query that was answered wrongly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failed {
-    /// Where it is written.
+    /// The file and line of the query.
     pub place: Place,
-    /// Its text.
+    /// The text of the query.
     pub query: String,
-    /// How it went wrong.
+    /// The way in which the answer is wrong.
     pub fault: Fault,
-    /// What would have been right.
+    /// The skills that would have been right.
     pub gold: Vec<String>,
-    /// What must not be picked.
+    /// The skills that must not be picked.
     pub not: Vec<String>,
-    /// What was picked.
+    /// The skills that were picked.
     pub picked: Vec<Picked>,
-    /// The right skill that came nearest, where none was picked.
+    /// The best-ranked right skill, if no right skill was picked.
     pub nearest: Option<Nearest>,
 }
 
 /// A skill that was picked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Picked {
-    /// The skill.
+    /// The name of the skill.
     pub name: String,
-    /// Its score.
+    /// The score of the skill.
     pub score: f32,
-    /// Why it was picked, the strongest reasons.
+    /// The strongest reasons for the pick.
     pub reasons: Vec<String>,
 }
 
 /// A right skill that was not picked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Nearest {
-    /// The skill.
+    /// The name of the skill.
     pub name: String,
-    /// Its place in the ranking, from 1; null if it has none.
+    /// The rank of the skill, from 1; null if it was not ranked.
     pub rank: Option<usize>,
-    /// Its score.
+    /// The score of the skill; null if it was not ranked.
     pub score: Option<f32>,
-    /// What kept it out, where selection says so.
+    /// The condition that kept the skill out, if selection reports one.
     pub lacked: Option<String>,
-    /// Telling words of the query that it does not have.
+    /// Distinctive words of the query that the skill does not contain.
     pub missing: Vec<String>,
 }
 
 impl Failed {
-    /// The failure of an answer, if it is one.
+    /// Returns the failure that an answer represents, or `None` if the answer is right.
     pub fn of(query: &Query, answer: &Answer) -> Option<Failed> {
         let fault = fault(query, answer)?;
-        let picked = |pick: &Pick| Picked {
-            name: pick.name.clone(),
-            score: pick.score,
-            reasons: pick.reasons.iter().take(REASONS_MAX).map(ToString::to_string).collect(),
-        };
         Some(Failed {
             place: query.place.clone(),
             query: query.task.text.clone(),
             fault,
             gold: query.gold.keys().cloned().collect(),
             not: query.not.clone(),
-            picked: answer.selection.picks.iter().map(picked).collect(),
+            picked: answer.selection.picks.iter().map(describe_pick).collect(),
             nearest: answer.nearest.clone(),
         })
+    }
+}
+
+fn describe_pick(pick: &Pick) -> Picked {
+    Picked {
+        name: pick.name.clone(),
+        score: pick.score,
+        reasons: pick.reasons.iter().take(REASONS_MAX).map(ToString::to_string).collect(),
     }
 }
 
@@ -181,7 +184,7 @@ fn nearest(query: &Query, answer: &Answer, selector: &Selector) -> Option<Neares
     })
 }
 
-/// The right skill with the best grade; the first by name among equals.
+/// Returns the right skill with the best grade; ties go to the first by name.
 pub(super) fn best_gold(query: &Query) -> Option<&String> {
     let best = query.gold.iter().rev().max_by(|a, b| a.1.total_cmp(b.1));
     best.map(|(name, _)| name)

@@ -1,4 +1,4 @@
-//! Whether a score of 0.8 is right in eight of ten cases.
+//! Calibration of scores: of the skills scored 0.8, eight in ten should be right.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,42 +6,43 @@ use serde::{Deserialize, Serialize};
 use super::answer::Answer;
 use super::labels::Query;
 
-/// How many bins there are.
+/// The number of bins that scores are grouped into.
 pub const BINS: usize = 10;
 
-/// Scores against what was right.
+/// How well scores predict which skills are right.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
-    /// Ten bins of scores, from 0 to 1.
+    /// Ten bins of equal width, from 0 to 1.
     pub bins: Vec<Bin>,
-    /// How many scores there are.
+    /// The number of scores.
     pub count: usize,
-    /// Expected calibration error: how far scores are from the share that is right, on average.
+    /// Expected calibration error: the mean distance between the scores of a bin and its share of right
+    /// skills.
     pub expected_error: Option<f64>,
-    /// Brier score: the mean square of score minus truth.
+    /// Brier score: the mean squared difference between score and truth.
     pub brier: Option<f64>,
 }
 
 /// The scores of one bin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bin {
-    /// Where it begins.
+    /// The lower bound of the bin.
     pub from: f64,
-    /// Where it ends.
+    /// The upper bound of the bin.
     pub to: f64,
-    /// How many scores are in it.
+    /// The number of scores in the bin.
     pub count: usize,
-    /// Their mean.
+    /// The mean of the scores; null if the bin is empty.
     pub mean_score: Option<f64>,
-    /// The share of them that was right.
+    /// The share of the scores that belong to right skills; null if the bin is empty.
     pub share_right: Option<f64>,
 }
 
-/// A score and whether it was right.
+/// A score, and whether the skill was right.
 pub(super) type Sample = (f64, bool);
 
 impl Calibration {
-    /// The calibration of scores from 0 to 1.
+    /// Computes the calibration of scores from 0 to 1.
     pub fn of(samples: &[(f64, bool)]) -> Calibration {
         let mut bins: [Vec<Sample>; BINS] = Default::default();
         for sample in samples {
@@ -51,25 +52,20 @@ impl Calibration {
         let count = samples.len();
         let bins: Vec<Bin> =
             bins.iter().enumerate().map(|(at, samples)| bin_of(at, samples)).collect();
-        let gap = |bin: &Bin| {
-            let gap = bin.mean_score.unwrap_or(0.0) - bin.share_right.unwrap_or(0.0);
-            gap.abs() * bin.count as f64
-        };
-        let square = |(score, right): &Sample| (score - truth(*right)) * (score - truth(*right));
         Calibration {
             count,
-            expected_error: mean(bins.iter().map(gap).sum(), count),
-            brier: mean(samples.iter().map(square).sum(), count),
+            expected_error: mean(bins.iter().map(weighted_gap).sum(), count),
+            brier: mean(samples.iter().map(squared_error).sum(), count),
             bins,
         }
     }
 }
 
-/// How many of the best skills of a query are looked at.
+/// The number of top-ranked skills of each query that are sampled.
 const SAMPLES_MAX: usize = 5;
 
-/// The scores of a query whose truth is known: those of the best skills, picked or not. A query that only
-/// says what is wrong says nothing about the others.
+/// Returns the scores of a query's top-ranked skills, picked or not, whose truth is known. A query that only
+/// excludes skills tells nothing about the others.
 pub(super) fn samples(query: &Query, answer: &Answer) -> Vec<Sample> {
     let best = answer.ranked.iter().take(SAMPLES_MAX);
     best.filter_map(|(name, score)| Some((f64::from(*score), query.is_right(name)?))).collect()
@@ -86,11 +82,21 @@ fn bin_of(at: usize, samples: &[Sample]) -> Bin {
     }
 }
 
+/// The distance between score and truth in a bin, weighted by the number of its scores.
+fn weighted_gap(bin: &Bin) -> f64 {
+    let gap = bin.mean_score.unwrap_or(0.0) - bin.share_right.unwrap_or(0.0);
+    gap.abs() * bin.count as f64
+}
+
+fn squared_error((score, right): &Sample) -> f64 {
+    (score - truth(*right)) * (score - truth(*right))
+}
+
 fn truth(right: bool) -> f64 {
     if right { 1.0 } else { 0.0 }
 }
 
-/// A mean, or nothing of nothing.
+/// Returns the mean, or `None` if `count` is 0.
 pub(super) fn mean(sum: f64, count: usize) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }

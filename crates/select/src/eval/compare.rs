@@ -1,4 +1,4 @@
-//! Two ways of selecting, on the same queries.
+//! Compares two configurations of the selector on the same queries.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,51 +8,51 @@ use super::answer::{Failed, Fault, fault};
 use super::labels::{Place, Query};
 use super::report::{Metric, Report};
 
-/// What changes from one way to the other.
+/// The changes from one configuration to the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// Metric by metric.
+    /// The value of each metric before and after.
     pub metrics: Vec<Difference>,
-    /// Queries that were wrong and are right.
+    /// Queries that were wrong before and are right now.
     pub gained: Vec<Change>,
-    /// Queries that were right and are wrong.
+    /// Queries that were right before and are wrong now.
     pub lost: Vec<Change>,
-    /// How likely so uneven a split of gains and losses is by chance alone (paired sign test, two-sided).
+    /// The probability that chance alone splits gains and losses this unevenly (paired sign test, two-sided).
     pub p_value: f64,
 }
 
-/// One metric of both.
+/// The value of one metric before and after.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
-    /// The metric.
+    /// The name of the metric.
     pub metric: String,
-    /// Its value before.
+    /// The value before.
     pub before: Option<f64>,
-    /// Its value after.
+    /// The value after.
     pub after: Option<f64>,
-    /// After minus before.
+    /// The value after minus the value before.
     pub difference: Option<f64>,
 }
 
-/// A query that is answered otherwise.
+/// A query whose answer changed between right and wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// Where it is written.
+    /// The file and line of the query.
     pub place: Place,
-    /// Its text.
+    /// The text of the query.
     pub query: String,
-    /// How the wrong one of the two answers is wrong.
+    /// The fault of the wrong answer.
     pub fault: Fault,
-    /// What would be right.
+    /// The skills that would be right.
     pub gold: Vec<String>,
-    /// What must not be picked.
+    /// The skills that must not be picked.
     pub not: Vec<String>,
-    /// What the wrong answer picked.
+    /// The skills that the wrong answer picked.
     pub picked: Vec<String>,
 }
 
 impl Comparison {
-    /// Compares the answers of two ways to the same queries.
+    /// Compares two sets of answers to the same queries.
     pub fn of(queries: &[Query], before: &[Answer], after: &[Answer]) -> Comparison {
         let (first, second) = (Report::of(queries, before), Report::of(queries, after));
         let mut gained = Vec::new();
@@ -87,18 +87,19 @@ impl From<Failed> for Change {
     }
 }
 
-/// The chance that a fair coin splits as unevenly as this, to either side.
+/// Returns the two-sided probability that a fair coin splits at least this unevenly.
 pub fn sign_test(gained: usize, lost: usize) -> f64 {
     let tosses = (gained + lost) as f64;
-    let term = |heads: usize| {
-        let heads = heads as f64;
-        let ways = libm::lgamma(tosses + 1.0)
-            - libm::lgamma(heads + 1.0)
-            - libm::lgamma(tosses - heads + 1.0);
-        libm::exp(ways - tosses * std::f64::consts::LN_2)
-    };
-    let tail: f64 = (0..=gained.min(lost)).map(term).sum();
+    let tail: f64 =
+        (0..=gained.min(lost)).map(|heads| heads_probability(heads as f64, tosses)).sum();
     (2.0 * tail).min(1.0)
+}
+
+/// Returns the probability of exactly `heads` heads, computed with logarithms because factorials overflow.
+fn heads_probability(heads: f64, tosses: f64) -> f64 {
+    let ways =
+        libm::lgamma(tosses + 1.0) - libm::lgamma(heads + 1.0) - libm::lgamma(tosses - heads + 1.0);
+    libm::exp(ways - tosses * std::f64::consts::LN_2)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Labelled queries, in the forms in which people write them: a list of `query` and `should_trigger` beside a
-//! skill, the `evals.json` of skill-creator, or a line of JSON for each query with the skills that are right.
-//! What cannot be understood is a problem with its line, and costs nothing else.
+//! Parses labelled queries in the formats that are in use: a list of `query` and `should_trigger` beside a
+//! skill, the `evals.json` of skill-creator, or JSON Lines with the right skills of each query. A query that
+//! cannot be parsed becomes a problem with its line number; the others are still used.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::limits::{LABEL_PROBLEMS_MAX, LABELS_MAX};
 const TEXT_KEYS: [&str; 5] = ["query", "prompt", "input", "text", "task"];
 const SKILL_KEYS: [&str; 2] = ["skill", "skill_name"];
 const TRIGGER_KEYS: [&str; 3] = ["should_trigger", "trigger", "expected"];
-/// Lists in an object, with what standing in such a list means.
+/// Keys whose value may be a list of queries, each with the label that it gives to them.
 const LIST_KEYS: [(&str, Option<bool>); 6] = [
     ("evals", None),
     ("queries", None),
@@ -34,14 +34,13 @@ const NO_LABEL: &str = "Add `\"gold\": [\"skill-name\"]`, or `\"gold\": []` wher
 const NO_SKILL: &str =
     "Add `\"skill\": \"skill-name\"`, or keep the file in the skill's folder as `evals/….json`.";
 
-/// A text with labels, and where it comes from.
+/// The text of a label file, and its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct LabelFile<'a> {
-    /// The file, for messages. One that ends in `.jsonl` has an object a line.
+    /// The path, for messages and for the format: `.jsonl` and `.ndjson` files have one object per line.
     pub path: &'a Utf8Path,
-    /// Its text.
     pub text: &'a str,
-    /// The skill in whose folder it lies.
+    /// The skill whose folder contains the file.
     pub skill: Option<&'a str>,
 }
 
@@ -50,10 +49,10 @@ pub struct LabelFile<'a> {
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Place {
-    /// The file.
+    /// The path of the file.
     #[schemars(with = "String")]
     pub file: Utf8PathBuf,
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: usize,
 }
 
@@ -63,26 +62,24 @@ impl fmt::Display for Place {
     }
 }
 
-/// A task with what is right for it.
+/// A task with the skills that are right and wrong for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
-    /// What is to be done.
     pub task: Task,
     /// The skills that are right, with grades above 0.
     pub gold: Gold,
     /// Skills that must not be picked.
     pub not: Vec<String>,
-    /// Where it is written.
     pub place: Place,
 }
 
 impl Query {
-    /// Whether nothing at all should be picked.
+    /// Returns true if no skill at all should be picked.
     pub fn should_abstain(&self) -> bool {
         self.gold.is_empty() && self.not.is_empty()
     }
 
-    /// Whether a skill is right; nothing where the query only says that others are wrong.
+    /// Returns whether a skill is right, or `None` if the query only excludes other skills.
     pub fn is_right(&self, skill: &str) -> Option<bool> {
         if self.gold.contains_key(skill) {
             return Some(true);
@@ -94,14 +91,14 @@ impl Query {
     }
 }
 
-/// Something in a file of labels that cannot be used.
+/// A part of a label file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LabelProblem {
-    /// Where.
+    /// The file and line of the problem.
     pub place: Place,
-    /// What is wrong.
+    /// The description of the problem.
     pub message: String,
-    /// What to do.
+    /// The suggested fix.
     pub help: String,
 }
 
@@ -111,18 +108,17 @@ impl fmt::Display for LabelProblem {
     }
 }
 
-/// What a file says.
+/// The contents of a label file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Labels {
-    /// Its queries, in their order.
+    /// The queries, in file order.
     pub queries: Vec<Query>,
-    /// What could not be understood.
     pub problems: Vec<LabelProblem>,
-    /// Whether it looks like a file of labels at all.
+    /// True if the file looks like a label file at all.
     pub is_labelled: bool,
 }
 
-/// Reads labelled queries.
+/// Parses a label file. Parts that cannot be parsed become problems.
 ///
 /// ```
 /// use repertoire_select::eval::labels::{LabelFile, parse};
@@ -148,8 +144,8 @@ pub fn parse(file: &LabelFile<'_>) -> Labels {
     reader.labels
 }
 
-/// Sets aside the queries that name a skill which is not there: they would measure the labels, not selection.
-/// The others get the names that `resolve` gives.
+/// Splits off the queries that name an unknown skill, because they would measure the labels rather than the
+/// selector. The skill names of the others are replaced with those that `resolve` returns.
 pub fn known(
     queries: Vec<Query>,
     resolve: impl Fn(&str) -> Option<String>,
@@ -176,16 +172,16 @@ pub fn known(
     (kept, problems)
 }
 
-/// How deep lists of queries may lie in each other.
+/// The maximum nesting depth of query lists.
 const NESTING_MAX: usize = 3;
 
-/// Why an element is no query: what is wrong, and what to do.
+/// The message and the help text for an element that is not a valid query.
 type Wrong = (String, &'static str);
 
 struct Reader<'a> {
     path: &'a Utf8Path,
     text: &'a str,
-    /// Where lines end.
+    /// The byte offsets of the newlines.
     line_ends: Vec<usize>,
     nesting: usize,
     skipped: usize,
@@ -202,7 +198,7 @@ impl<'a> Reader<'a> {
         let raw: &'a RawValue = match serde_json::from_str(self.text) {
             Ok(raw) => raw,
             Err(error) => {
-                // Who writes one object a line finds out sooner if it works under any name.
+                // Also accept JSON Lines in a file with another extension.
                 if self.text.lines().next().is_some_and(is_object) {
                     return self.lines(skill);
                 }
@@ -252,7 +248,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A query, or an object around lists of them.
+    /// Parses either a single query or an object that contains lists of queries.
     fn object(&mut self, raw: &'a RawValue, skill: Option<&str>, trigger: Option<bool>) {
         let fields = serde_json::from_str::<BTreeMap<String, &'a RawValue>>(raw.get());
         let map = serde_json::from_str::<Map<String, Value>>(raw.get());
@@ -272,7 +268,7 @@ impl<'a> Reader<'a> {
         if is_whole_file && lists.is_empty() && !is_query {
             return self.problem(1, ("there are no queries in it".to_owned(), NO_QUERIES));
         }
-        // Around lists a `task` is a remark; within one, `tests` belong to the query.
+        // Beside lists, a `task` key is only a remark; within a list, a `tests` key belongs to the query.
         if lists.is_empty() || (is_query && !is_whole_file) {
             self.labels.is_labelled = true;
             return self.query(raw, &map, skill, trigger);
@@ -306,7 +302,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Where a value stands. It is a part of the text, so that its address says so.
+    /// Returns the line of a value. `raw` borrows from `self.text`, so its address gives the offset.
     fn place(&self, raw: &RawValue) -> Place {
         let offset = raw.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
         let line = self.line_ends.partition_point(|end| *end < offset) + 1;
@@ -354,7 +350,7 @@ fn query(
     Ok(Query { task, gold, not, place })
 }
 
-/// What is right, and what is not.
+/// Returns the right skills and the excluded ones.
 fn labels(
     map: &Map<String, Value>,
     skill: Option<&str>,
@@ -381,22 +377,25 @@ fn labels(
 }
 
 fn gold(value: &Value) -> Result<Gold, Wrong> {
-    let wrong = || ("`gold` is not a list of skills".to_owned(), NO_LABEL);
     match value {
         Value::String(name) => Ok([(name.clone(), 1.0)].into()),
         Value::Array(names) => names
             .iter()
-            .map(|name| Ok((name.as_str().ok_or_else(wrong)?.to_owned(), 1.0)))
+            .map(|name| Ok((name.as_str().ok_or_else(invalid_gold)?.to_owned(), 1.0)))
             .collect(),
         Value::Object(grades) => {
             let graded: Result<Vec<(String, f64)>, Wrong> = grades
                 .iter()
-                .map(|(name, grade)| Ok((name.clone(), grade.as_f64().ok_or_else(wrong)?)))
+                .map(|(name, grade)| Ok((name.clone(), grade.as_f64().ok_or_else(invalid_gold)?)))
                 .collect();
             Ok(graded?.into_iter().filter(|(_, grade)| *grade > 0.0).collect())
         }
-        _ => Err(wrong()),
+        _ => Err(invalid_gold()),
     }
+}
+
+fn invalid_gold() -> Wrong {
+    ("`gold` is not a list of skills".to_owned(), NO_LABEL)
 }
 
 fn strings(map: &Map<String, Value>, key: &str) -> Result<Vec<String>, Wrong> {

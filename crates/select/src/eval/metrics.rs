@@ -1,11 +1,11 @@
-//! The usual figures of ranked retrieval, for one query.
+//! Standard metrics of ranked retrieval, for a single query.
 
 use std::collections::BTreeMap;
 
-/// The right answers of a query, with grades.
+/// The right skills of a query, with grades.
 pub type Gold = BTreeMap<String, f64>;
 
-/// Normalised discounted cumulative gain of the first `k`.
+/// Computes the normalised discounted cumulative gain (NDCG) of the first `k` results.
 ///
 /// ```
 /// use repertoire_select::eval::metrics::ndcg;
@@ -15,7 +15,6 @@ pub type Gold = BTreeMap<String, f64>;
 /// assert!(ndcg(&["b", "a"], &gold, 5) < 0.7);
 /// ```
 pub fn ndcg(ranked: &[&str], gold: &Gold, k: usize) -> f64 {
-    let discount = |rank: usize| libm::log2(rank as f64 + 2.0);
     let gain = ranked
         .iter()
         .take(k)
@@ -27,13 +26,18 @@ pub fn ndcg(ranked: &[&str], gold: &Gold, k: usize) -> f64 {
     if best > 0.0 { gain.sum::<f64>() / best } else { 0.0 }
 }
 
-/// The share of right answers that are among the first `k`.
+/// The discount of a rank, from 0.
+fn discount(rank: usize) -> f64 {
+    libm::log2(rank as f64 + 2.0)
+}
+
+/// Computes the fraction of the right skills that are among the first `k` results.
 pub fn recall(ranked: &[&str], gold: &Gold, k: usize) -> f64 {
     let found = ranked.iter().take(k).filter(|id| gold.contains_key(**id)).count();
     if gold.is_empty() { 0.0 } else { found as f64 / gold.len() as f64 }
 }
 
-/// One over the place of the first right answer.
+/// Computes the reciprocal of the first right skill's rank, or 0 if none is ranked.
 pub fn reciprocal_rank(ranked: &[&str], gold: &Gold) -> f64 {
     let place = ranked.iter().position(|id| gold.contains_key(*id));
     place.map_or(0.0, |place| 1.0 / (place as f64 + 1.0))

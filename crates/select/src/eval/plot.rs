@@ -1,5 +1,6 @@
-//! The calibration of scores as a picture: an SVG that stands alone, follows light and dark, and has no
-//! scripts. Above, the share that was right against the score; below, how many scores there were.
+//! Draws the calibration of scores as a self-contained SVG without scripts that follows the light or dark
+//! colour scheme. The upper plot shows the share of right skills against the score, the lower one the number
+//! of scores.
 
 use std::fmt::Write;
 
@@ -7,15 +8,15 @@ use super::calibration::{Bin, Calibration};
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 640.0;
-/// The upper plot: a square.
+/// Position and size of the upper plot, which is square.
 const LEFT: f64 = 72.0;
 const TOP: f64 = 84.0;
 const SIDE: f64 = 400.0;
-/// The lower plot.
+/// Position and height of the lower plot.
 const BARS_TOP: f64 = 512.0;
 const BARS_HEIGHT: f64 = 64.0;
 
-/// Plain classes without variables, which not every renderer of SVG knows.
+/// Uses plain classes, because not every SVG renderer supports CSS variables.
 const STYLE: &str = "\
 text { font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; font-size: 13px; fill: #57606a; }
 .title { font-size: 18px; font-weight: 600; fill: #1f2328; }
@@ -95,7 +96,7 @@ fn axes(svg: &mut String) {
     text(svg, (side, BARS_TOP + BARS_HEIGHT), "small", "how many");
 }
 
-/// A bar for the share that was right in each bin, and how far that is from the scores.
+/// Draws a bar for the share of right skills in each bin, and its distance from the mean score.
 fn shares(svg: &mut String, bins: &[Bin]) {
     let known: Vec<(&Bin, f64, f64)> =
         bins.iter().filter_map(|bin| Some((bin, bin.mean_score?, bin.share_right?))).collect();
@@ -146,7 +147,7 @@ fn counts(svg: &mut String, bins: &[Bin]) {
     let floor = BARS_TOP + BARS_HEIGHT;
     for bin in bins.iter().filter(|bin| bin.count > 0) {
         let (x, width) = bar(bin);
-        // Few are still seen beside many.
+        // Keep bins with few scores visible beside large ones.
         let height = (BARS_HEIGHT * bin.count as f64 / most).max(1.5);
         let y = floor - height;
         put(
@@ -192,7 +193,7 @@ fn text(svg: &mut String, (x, y): (f64, f64), class: &str, words: &str) {
 }
 
 fn put(svg: &mut String, element: std::fmt::Arguments<'_>) {
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(svg, "{element}");
 }
 

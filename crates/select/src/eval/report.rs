@@ -1,4 +1,4 @@
-//! The figures of a whole set of queries.
+//! Aggregates the metrics of a set of queries.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use super::labels::Query;
 use super::metrics;
 use super::skills::{Confusion, SkillFigures, confusions, skills};
 
-/// A figure between 0 and 1 of which more is better.
+/// A metric between 0 and 1, where higher is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// The share of queries that were answered right.
+    /// The share of queries with a right answer.
     Accuracy,
     /// The share of right skills that rank first.
     Recall1,
@@ -22,20 +22,20 @@ pub enum Metric {
     Recall3,
     /// The share of right skills among the first five.
     Recall5,
-    /// How well the first five are ordered.
+    /// Normalised discounted cumulative gain of the first five.
     Ndcg5,
-    /// One over the place of the first right skill, on average.
+    /// Mean reciprocal rank of the first right skill.
     Mrr,
-    /// The share of picks that were right.
+    /// The share of picks that are right.
     Precision,
-    /// The share of queries with a right skill that picked one.
+    /// The share of queries with a right skill for which one was picked.
     Trigger,
-    /// The share of queries that nothing, or not a certain skill, should be picked for, where that held.
+    /// The share of queries that exclude some or all skills for which no excluded skill was picked.
     Abstention,
 }
 
 impl Metric {
-    /// Every metric, in the order in which they are shown.
+    /// All metrics, in display order.
     pub const ALL: [Metric; 9] = [
         Metric::Accuracy,
         Metric::Trigger,
@@ -48,7 +48,6 @@ impl Metric {
         Metric::Mrr,
     ];
 
-    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Metric::Accuracy => "accuracy",
@@ -63,7 +62,7 @@ impl Metric {
         }
     }
 
-    /// What it says, for people.
+    /// A description of the metric for people.
     pub fn meaning(self) -> &'static str {
         match self {
             Metric::Accuracy => "queries answered right",
@@ -78,7 +77,7 @@ impl Metric {
         }
     }
 
-    /// The metric of a name.
+    /// Looks up a metric by name.
     pub fn from_name(name: &str) -> Option<Metric> {
         Metric::ALL.into_iter().find(|metric| metric.as_str() == name)
     }
@@ -90,16 +89,16 @@ impl fmt::Display for Metric {
     }
 }
 
-/// Every metric; null where no query measures it.
+/// The value of every metric; null where no query measures it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
-    /// The share of queries that were answered right.
+    /// The share of queries with a right answer.
     pub accuracy: Option<f64>,
-    /// The share of queries with a right skill that picked one.
+    /// The share of queries with a right skill for which one was picked.
     pub trigger: Option<f64>,
-    /// The share of queries that nothing, or not a certain skill, should be picked for, where that held.
+    /// The share of queries that exclude some or all skills for which no excluded skill was picked.
     pub abstention: Option<f64>,
-    /// The share of picks that were right.
+    /// The share of picks that are right.
     pub precision: Option<f64>,
     /// The share of right skills that rank first.
     #[serde(rename = "recall@1")]
@@ -118,7 +117,6 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The value of a metric.
     pub fn get(&self, metric: Metric) -> Option<f64> {
         match metric {
             Metric::Accuracy => self.accuracy,
@@ -134,59 +132,59 @@ impl Figures {
     }
 }
 
-/// How many queries there are, and of which kinds.
+/// The number of queries, in total and by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// All queries.
     pub queries: usize,
-    /// Those that were answered right.
+    /// Queries with a right answer.
     pub right: usize,
     /// Queries with a right skill.
     pub positive: usize,
-    /// Queries that say which skill must not be picked.
+    /// Queries that exclude a skill.
     pub negative: usize,
-    /// Queries that nothing should be picked for.
+    /// Queries for which no skill should be picked.
     pub empty: usize,
-    /// Queries with a right skill for which nothing was picked.
+    /// Queries with a right skill for which no skill was picked.
     pub silent: usize,
-    /// Picks of which it is known whether they were right.
+    /// Picks that are known to be right or wrong.
     pub picks: usize,
 }
 
-/// How long answers took, in microseconds.
+/// Percentiles of the response time, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
-    /// Half of the queries took no longer.
+    /// The median.
     pub p50_us: u64,
-    /// 95 of 100 took no longer.
+    /// The 95th percentile.
     pub p95_us: u64,
-    /// 99 of 100 took no longer.
+    /// The 99th percentile.
     pub p99_us: u64,
-    /// The longest.
+    /// The maximum.
     pub max_us: u64,
 }
 
-/// Everything that is known about how selection did.
+/// The results of an evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// How many queries there are.
+    /// The number of queries by kind.
     pub counts: Counts,
     /// The metrics.
     pub figures: Figures,
-    /// Every skill that is right or was picked somewhere, by name.
+    /// The figures of every skill that is right or was picked somewhere, by name.
     pub skills: Vec<SkillFigures>,
-    /// Which skill is picked instead of which, the most frequent first.
+    /// Pairs of a right skill and the skill picked instead, most frequent first.
     pub confusions: Vec<Confusion>,
-    /// Whether scores mean what they say.
+    /// How well scores predict which skills are right.
     pub calibration: Calibration,
-    /// How long answers took, where that was measured.
+    /// Response times, if they were measured.
     pub latency: Option<Latency>,
-    /// The queries that went wrong, in the order of the files.
+    /// The queries with a wrong answer, in file order.
     pub failures: Vec<Failed>,
 }
 
 impl Report {
-    /// The report on queries and their answers, in the order of the queries.
+    /// Builds the report; `answers` are in the order of `queries`.
     pub fn of(queries: &[Query], answers: &[Answer]) -> Report {
         let pairs = || queries.iter().zip(answers);
         let failures: Vec<Failed> =
@@ -265,7 +263,6 @@ impl Sums {
     }
 
     fn figures(&self, right: usize) -> Figures {
-        let share = |count: usize, of: usize| mean(count as f64, of);
         let of_positive = |sum: f64| mean(sum, self.positive);
         let [recall_1, recall_3, recall_5] = self.recalls.map(of_positive);
         Figures {
@@ -282,11 +279,15 @@ impl Sums {
     }
 }
 
+fn share(count: usize, of: usize) -> Option<f64> {
+    mean(count as f64, of)
+}
+
 fn latency(answers: &[Answer]) -> Option<Latency> {
     let mut times: Vec<u64> = answers.iter().filter_map(|answer| answer.elapsed_us).collect();
     times.sort_unstable();
     let last = times.len().checked_sub(1)?;
-    // The smallest time that so many of a hundred do not exceed.
+    // Nearest-rank percentile.
     let at = |percent: usize| times[(times.len() * percent).div_ceil(100).saturating_sub(1)];
     Some(Latency { p50_us: at(50), p95_us: at(95), p99_us: at(99), max_us: times[last] })
 }

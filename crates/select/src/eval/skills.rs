@@ -1,4 +1,4 @@
-//! Skill by skill: what each finds, misses and takes from others.
+//! Figures per skill: the queries it was picked for, those it missed, and those it took from other skills.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,25 @@ use super::answer::{Answer, Fault, best_gold, fault};
 use super::calibration::mean;
 use super::labels::{Place, Query};
 
-/// One skill's figures.
+/// The figures of one skill.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillFigures {
-    /// The skill.
+    /// The name of the skill.
     pub skill: String,
-    /// Queries that it is right for.
+    /// Queries for which the skill is right.
     pub positives: usize,
-    /// How many of them picked it.
+    /// Of those, queries for which it was picked.
     pub picked: usize,
-    /// That as a share.
+    /// The share of those queries for which it was picked.
     pub recall: Option<f64>,
-    /// Queries that picked it and should not have: all of the following three, and those where it came
-    /// second to one that is right.
+    /// Queries for which it was picked and is wrong: the following three, and those where it was picked
+    /// beside a right skill.
     pub false_picks: usize,
-    /// Of those, queries where it was picked instead of one that is right.
+    /// Of those, queries for which it was picked instead of a right skill.
     pub stolen: usize,
-    /// Of those, queries that say that it is wrong.
+    /// Of those, queries that exclude it.
     pub forbidden: usize,
-    /// Of those, queries that nothing is right for.
+    /// Of those, queries for which no skill is right.
     pub unasked: usize,
 }
 
@@ -38,15 +38,15 @@ pub struct Confusion {
     pub right: String,
     /// The skill that was picked in its place.
     pub picked: String,
-    /// For how many queries.
+    /// The number of queries with this confusion.
     pub count: usize,
-    /// One of them.
+    /// The text of one of these queries.
     pub example: String,
-    /// Where that is written.
+    /// The file and line of that query.
     pub place: Place,
 }
 
-/// The figures of every skill that is right or picked somewhere, by name.
+/// Computes the figures of every skill that is right or picked somewhere, by name.
 pub fn skills<'a>(pairs: impl IntoIterator<Item = (&'a Query, &'a Answer)>) -> Vec<SkillFigures> {
     let mut rows: BTreeMap<&str, SkillFigures> = BTreeMap::new();
     for (query, answer) in pairs {
@@ -68,15 +68,15 @@ pub fn skills<'a>(pairs: impl IntoIterator<Item = (&'a Query, &'a Answer)>) -> V
             }
         }
     }
-    let finish = |(name, row): (&str, SkillFigures)| SkillFigures {
-        skill: name.to_owned(),
-        recall: mean(row.picked as f64, row.positives),
-        ..row
-    };
-    rows.into_iter().map(finish).collect()
+    rows.into_iter().map(finish_row).collect()
 }
 
-/// Who is picked instead of whom, the most frequent first. A query counts once: for its best wrong pick.
+fn finish_row((name, row): (&str, SkillFigures)) -> SkillFigures {
+    SkillFigures { skill: name.to_owned(), recall: mean(row.picked as f64, row.positives), ..row }
+}
+
+/// Counts the pairs of right and picked skills, most frequent first. A query counts once, for its best wrong
+/// pick.
 pub fn confusions<'a>(pairs: impl IntoIterator<Item = (&'a Query, &'a Answer)>) -> Vec<Confusion> {
     let mut found: BTreeMap<(&str, &str), Confusion> = BTreeMap::new();
     for (query, answer) in pairs {
@@ -96,7 +96,7 @@ pub fn confusions<'a>(pairs: impl IntoIterator<Item = (&'a Query, &'a Answer)>) 
         found.entry((right, &thief.name)).or_insert_with(new).count += 1;
     }
     let mut all: Vec<Confusion> = found.into_values().collect();
-    // The order by names stays among equals.
+    // The sort is stable, so ties stay ordered by name.
     all.sort_by_key(|pair| std::cmp::Reverse(pair.count));
     all
 }

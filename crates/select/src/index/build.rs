@@ -1,5 +1,5 @@
-//! Making an index: words are counted in parallel, a chunk of skills at a time, and chunks are merged in
-//! order. Skills that an earlier index has are taken from it as one more chunk.
+//! Builds an index: counts words in parallel, one chunk of skills per thread, and merges the chunks in order.
+//! Skills that an earlier index already holds are taken over as one more chunk.
 
 use foldhash::{HashMap, HashMapExt};
 use rayon::prelude::*;
@@ -15,18 +15,18 @@ use crate::strings::Strings;
 use crate::vectors::{Encoder, Vectors};
 use crate::words::{Language, Table, each_word_joined};
 
-/// How frequencies in one half of a skill become a weight.
+/// The parameters that turn term frequencies in one half of a skill into a weight.
 struct Saturation {
-    /// At which frequency a word says half of what it can say.
+    /// The frequency at which a word reaches half of its maximum weight.
     half: f32,
     strong: Field,
     plain: Field,
 }
 
-/// How one field counts.
+/// The parameters of one field.
 struct Field {
     weight: f32,
-    /// How far a longer field makes each word say less.
+    /// The strength of length normalisation, BM25's `b`: 0 ignores the length of the field, 1 divides by it.
     normalisation: f32,
 }
 
@@ -42,22 +42,22 @@ const BODY: Saturation = Saturation {
     plain: Field { weight: 1.0, normalisation: 0.9 },
 };
 
-/// Words in the fields of a skill.
+/// The number of words in each field of a skill: name, description, headings, body.
 pub(super) type Lengths = [u16; 4];
 
-/// What is usual among public skills, in words without stop words.
+/// Average lengths among public skills, in words without stop words.
 const USUAL: Lengths = [3, 50, 50, 800];
-/// How many skills of usual length stand beside a catalog's own.
+/// The number of skills of average length that are added to a catalog's own.
 const USUAL_SKILLS: u64 = 3;
-/// Steps of usual lengths: the next is a fifth longer.
+/// Average lengths are rounded to powers of this factor.
 const STEP: f32 = 1.2;
 
-/// The usual lengths of a catalog's fields, where they are written at all.
+/// Returns the average lengths of a catalog's fields, over the skills in which they are not empty.
 ///
-/// They are rounded to steps, so that one more skill hardly ever changes them: with them, the weights of all
-/// others would change.
+/// The averages are rounded to coarse steps, because a new average changes the weights of every skill. That
+/// way adding one skill hardly ever forces a full rebuild.
 fn usual_lengths<'a>(all: impl Iterator<Item = &'a Lengths>) -> Lengths {
-    // Whole numbers: their sum is the same in every order.
+    // Sums of integers do not depend on the order of the skills.
     let mut sums = USUAL.map(|length| u64::from(length) * USUAL_SKILLS);
     let mut counts = [USUAL_SKILLS; 4];
     for lengths in all {
@@ -73,12 +73,12 @@ fn usual_lengths<'a>(all: impl Iterator<Item = &'a Lengths>) -> Lengths {
     })
 }
 
-/// How many parts a word may have to be indexed as a whole as well.
+/// The maximum number of parts of a joined word that is also indexed as a whole.
 const JOINED_PARTS_MAX: usize = 3;
 
-/// How much the body counts in a skill's vector, against name and description.
+/// The weight of the body in a skill's vector, relative to name and description.
 const BODY_IN_VECTOR: f32 = 0.6;
-/// How much of the body is read for the vector.
+/// The number of bytes of the body that are encoded in the vector.
 const BODY_IN_VECTOR_BYTES: usize = 3000;
 
 impl Field {
@@ -96,7 +96,7 @@ impl Saturation {
 }
 
 impl Counts {
-    /// Weights in a skill whose fields are so much longer than usual.
+    /// Computes the weights in a skill; `longer` is the length of each field relative to the average.
     fn weigh(&self, longer: [f32; 4]) -> (Weight, Weight) {
         let [name, description, headings, body] = self.0;
         let head = HEAD.weigh(name, description, &longer[..2]);
@@ -104,11 +104,11 @@ impl Counts {
     }
 }
 
-/// What is kept of one skill.
+/// The analysis of one skill: its words counted (`Counts`) and later weighed (`Weights`).
 struct Analysis<W> {
-    /// Its place in the catalog.
+    /// The index of the skill in the catalog.
     skill: u32,
-    /// Stems of the chunk's list: how often they occur or, later, what that weighs.
+    /// Stems as positions in the chunk's list, each with its counts or weights.
     terms: Vec<(u32, W)>,
     lengths: Lengths,
     contra: Vec<u32>,
@@ -117,7 +117,7 @@ struct Analysis<W> {
     scale: f32,
 }
 
-/// Some skills, with stems numbered within the chunk.
+/// Some of the skills, with stems numbered within the chunk.
 struct Chunk<W> {
     terms: Vec<String>,
     skills: Vec<Analysis<W>>,
@@ -127,30 +127,34 @@ type Weights = (Weight, Weight);
 
 impl Chunk<Counts> {
     fn weigh(self, usual: Lengths) -> Chunk<Weights> {
-        let weigh = |skill: Analysis<Counts>| {
-            let longer = std::array::from_fn(|field| {
-                f32::from(skill.lengths[field]) / f32::from(usual[field])
-            });
-            let terms = skill.terms.into_iter().map(|(term, counts)| (term, counts.weigh(longer)));
-            Analysis {
-                skill: skill.skill,
-                terms: terms.collect(),
-                lengths: skill.lengths,
-                contra: skill.contra,
-                pairs: skill.pairs,
-                vector: skill.vector,
-                scale: skill.scale,
-            }
-        };
-        Chunk { terms: self.terms, skills: self.skills.into_iter().map(weigh).collect() }
+        let skills = self.skills.into_iter().map(|skill| skill.weigh(usual)).collect();
+        Chunk { terms: self.terms, skills }
     }
 }
 
-/// Few skills are not worth a thread of their own.
+impl Analysis<Counts> {
+    fn weigh(self, usual: Lengths) -> Analysis<Weights> {
+        let longer =
+            std::array::from_fn(|field| f32::from(self.lengths[field]) / f32::from(usual[field]));
+        let terms = self.terms.into_iter().map(|(term, counts)| (term, counts.weigh(longer)));
+        Analysis {
+            skill: self.skill,
+            terms: terms.collect(),
+            lengths: self.lengths,
+            contra: self.contra,
+            pairs: self.pairs,
+            vector: self.vector,
+            scale: self.scale,
+        }
+    }
+}
+
+/// Below this number of skills, another thread does not pay off.
 const CHUNK_MIN: usize = 64;
 
 impl Index {
-    /// Indexes skills. What `before` holds under the same digest is taken over, not read again.
+    /// Builds an index. Skills that `before` holds under the same digest are taken over instead of analysed
+    /// again.
     ///
     /// The result is the same with and without an earlier index.
     pub fn build(documents: &[Document<'_>], vectors: &Vectors, before: Option<&Index>) -> Index {
@@ -164,7 +168,7 @@ impl Index {
         let old: Vec<Option<u32>> =
             documents.iter().map(|document| known.get(&document.digest).copied()).collect();
         let fresh: Vec<usize> = (0..documents.len()).filter(|at| old[*at].is_none()).collect();
-        // One chunk a thread: every chunk has to learn the words of the catalog anew.
+        // One chunk per thread, because each chunk builds its own table of words.
         let chunks = rayon::current_num_threads();
         let counted: Vec<Chunk<Counts>> = fresh
             .par_chunks(fresh.len().div_ceil(chunks).max(CHUNK_MIN))
@@ -174,6 +178,7 @@ impl Index {
         let of_fresh = counted.iter().flat_map(|chunk| &chunk.skills).map(|skill| &skill.lengths);
         let of_old = old.iter().flatten().filter_map(|at| before?.lengths.get(*at as usize));
         let usual = usual_lengths(of_fresh.chain(of_old));
+        // With other average lengths, none of the earlier weights is valid any more.
         if before.is_some_and(|before| before.usual != usual) {
             return Index::build(documents, vectors, None);
         }
@@ -193,7 +198,7 @@ impl Index {
         merge(index, &chunks)
     }
 
-    /// The same as [`Index::build`] with this index as the earlier one, which is kept where nothing changed.
+    /// Like [`Index::build`] with this index as the earlier one, but returns it as it is if no skill changed.
     pub fn update(self, documents: &[Document<'_>], vectors: &Vectors) -> Index {
         if self.is_made_with(vectors) && self.is_of(documents) {
             return self;
@@ -201,7 +206,7 @@ impl Index {
         Index::build(documents, vectors, Some(&self))
     }
 
-    /// Whether these are the skills of the index, in its order.
+    /// Returns true if the index holds exactly these skills, in this order.
     pub fn is_of(&self, documents: &[Document<'_>]) -> bool {
         self.digests.iter().eq(documents.iter().map(|document| &document.digest))
     }
@@ -213,7 +218,7 @@ fn analyse(documents: &[Document<'_>], part: &[usize], vectors: &Vectors) -> Chu
     Chunk { terms: counter.terms, skills }
 }
 
-/// How often a stem stands in each field of a skill; more than 255 times is 255 times.
+/// The number of occurrences of a stem in each field of a skill, at most 255.
 #[derive(Clone, Copy, Default)]
 struct Counts([u8; 4]);
 
@@ -225,7 +230,7 @@ enum Section {
     Body,
 }
 
-/// Instead of a stem, where a word is a stop word.
+/// Marks a stop word in place of the number of a stem.
 const STOP: u32 = u32::MAX;
 
 struct Counter<'a> {
@@ -233,9 +238,9 @@ struct Counter<'a> {
     terms: Vec<String>,
     hashes: Vec<StemHash>,
     by_stem: HashMap<String, u32>,
-    /// Words as written, a table a language: each is looked at once.
+    /// Caches the stem number of each word as written, with one table per language.
     by_word: [Table<u32>; Language::COUNT],
-    /// Of the skill at hand, by stem, and which of them are not zero.
+    /// The counts of the current skill by stem, and the stems whose counts are not zero.
     counts: Vec<Counts>,
     touched: Vec<u32>,
     lengths: Lengths,
@@ -284,7 +289,7 @@ impl<'a> Counter<'a> {
         let section = section as usize;
         let mut before: Option<StemHash> = None;
         each_word_joined(text, |word, joins| {
-            // Longer ones are identifiers, and nobody writes them in one.
+            // Longer joined words are identifiers, which users do not type as one word.
             if joins > JOINED_PARTS_MAX {
                 return;
             }
@@ -294,7 +299,7 @@ impl<'a> Counter<'a> {
                 self.touched.push(term);
             }
             counts[section] = counts[section].saturating_add(1);
-            // The whole of a word whose parts were counted makes a text no longer, and stands beside nothing.
+            // The parts of a joined word are already counted, so the whole adds neither length nor a pair.
             if joins > 0 {
                 return;
             }
@@ -307,7 +312,7 @@ impl<'a> Counter<'a> {
         });
     }
 
-    /// The counts of the skill at hand, which are zero afterwards.
+    /// Returns the counts of the current skill and resets them to zero.
     fn take_counts(&mut self) -> Vec<(u32, Counts)> {
         self.touched.sort_unstable();
         let counts = &mut self.counts;
@@ -371,12 +376,12 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// The beginning of a text, cut between characters.
+/// Returns the beginning of a text, cut at a character boundary.
 fn beginning(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// A line without web addresses: their words are about places, not about the skill.
+/// Removes URLs from a line, because their words say nothing about the skill.
 fn without_addresses(line: &str) -> std::borrow::Cow<'_, str> {
     if memchr::memchr(b':', line.as_bytes()).is_none() || !line.contains("://") {
         return line.into();
@@ -385,10 +390,10 @@ fn without_addresses(line: &str) -> std::borrow::Cow<'_, str> {
     plain.collect::<Vec<_>>().join(" ").into()
 }
 
-/// The skills of an earlier index, at their new places.
+/// Copies the skills that an earlier index holds, under their new numbers.
 fn take_over(before: &Index, old: &[Option<u32>]) -> Chunk<Weights> {
     let mut skills = Vec::new();
-    // Two skills of the same text share what the earlier index has once.
+    // Several skills with the same text share one skill of the earlier index.
     let mut takers: Vec<Vec<usize>> = vec![Vec::new(); before.len()];
     for (skill, old) in old.iter().enumerate() {
         let Some(at) = old.map(|old| old as usize) else { continue };
@@ -413,7 +418,7 @@ fn take_over(before: &Index, old: &[Option<u32>]) -> Chunk<Weights> {
     Chunk { terms: before.terms.iter().map(str::to_owned).collect(), skills }
 }
 
-/// Fills an index from chunks: it becomes the same whatever the chunks.
+/// Fills an index from chunks. The result does not depend on how the skills were divided.
 fn merge(mut index: Index, chunks: &[Chunk<Weights>]) -> Index {
     let (stems, places) = used_stems(chunks);
     let mut skills: Vec<Placed<'_>> = chunks
@@ -437,14 +442,14 @@ fn merge(mut index: Index, chunks: &[Chunk<Weights>]) -> Index {
     index
 }
 
-/// A skill, and where its chunk's stems stand in the index.
+/// A skill, with the map from its chunk's stems to positions in the index.
 struct Placed<'a> {
     skill: &'a Analysis<Weights>,
     places: &'a [u32],
 }
 
-/// All stems of chunks, sorted, and where each chunk's stems stand among them. Those that only a removed skill
-/// had are not among them.
+/// Returns the stems in use, sorted, and the position of each chunk's stems among them. Stems that only
+/// removed skills contained are dropped.
 fn used_stems(chunks: &[Chunk<Weights>]) -> (Vec<&str>, Vec<Vec<u32>>) {
     let used = chunks.par_iter().enumerate().flat_map_iter(|(at, chunk)| {
         let mut used = vec![false; chunk.terms.len()];
@@ -468,7 +473,7 @@ fn used_stems(chunks: &[Chunk<Weights>]) -> (Vec<&str>, Vec<Vec<u32>>) {
     (stems, places)
 }
 
-/// From lists of stems, a skill each, to lists of skills, a stem each.
+/// Turns lists of stems per skill into lists of skills per stem.
 fn invert(stems: usize, skills: &[Placed<'_>]) -> Postings {
     let mut starts = vec![0usize; stems + 1];
     for Placed { skill, places } in skills {

@@ -1,7 +1,7 @@
-//! An index as bytes, to be kept in a file: whole arrays one after the other, so that reading is copying.
+//! Serialises an index for a cache file: whole arrays one after the other, so that reading is mostly copying.
 //!
-//! A file that was cut, damaged or made by another version is an error. One that passes its checksum was
-//! written by [`Index::write`]; still nothing in it is trusted to be in bounds.
+//! A file that is truncated, damaged or written by another version is an error. The checksum only detects
+//! accidents, so nothing in the file is assumed to be in bounds.
 
 use repertoire_skill::skill::Digest;
 
@@ -11,28 +11,25 @@ use crate::strings::{Reader, Strings};
 use crate::vectors::Vectors;
 
 const MAGIC: &[u8; 8] = b"REPIDX\r\n";
-/// One more whenever the layout changes, or what words, stems, weights or pairs are.
+/// Increase this whenever the layout changes, or the rules for words, stems, weights or pairs.
 const FORMAT: u32 = 1;
 
-/// Why bytes are not an index that can be used.
+/// The reason why bytes cannot be read as an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CacheError {
-    /// They were never written as one.
+    /// The bytes do not start with the magic number.
     #[error("this is not an index of skills")]
     Foreign,
     /// Another version of the program wrote them.
     #[error("the index has format {found}; this program reads format {FORMAT}")]
-    Format {
-        /// The format that they have.
-        found: u32,
-    },
-    /// They are not what was written.
+    Format { found: u32 },
+    /// The bytes are truncated or altered.
     #[error("the index is damaged")]
     Damaged,
 }
 
 impl Index {
-    /// The index as bytes.
+    /// Serialises the index.
     pub fn write(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes() + self.bytes() / 16 + 256);
         bytes.extend_from_slice(MAGIC);
@@ -59,7 +56,7 @@ impl Index {
         bytes
     }
 
-    /// Reads what [`Index::write`] wrote.
+    /// Parses the format that [`Index::write`] produces.
     pub fn read(bytes: Vec<u8>) -> Result<Index, CacheError> {
         if !bytes.starts_with(MAGIC) {
             return Err(CacheError::Foreign);
@@ -78,12 +75,12 @@ impl Index {
         if index.fits() && reader.is_at_end() { Ok(index) } else { Err(CacheError::Damaged) }
     }
 
-    /// Whether the index was made with these vectors. An index that was not is of no use with them.
+    /// Returns true if the index was built with these vectors. It cannot be used with any others.
     pub fn is_made_with(&self, vectors: &Vectors) -> bool {
         self.dimensions == vectors.dimensions() && self.fingerprint == vectors.fingerprint()
     }
 
-    /// Whether every array has as many items as there are skills and stems.
+    /// Returns true if the lengths of all arrays agree with the number of skills and stems.
     fn fits(&self) -> bool {
         let skills = self.len();
         let stems = self.terms.len();
@@ -99,7 +96,7 @@ impl Index {
     }
 }
 
-/// Where the checksum stands, and where begins what it is of.
+/// The offset of the checksum, and the offset of the data that it covers.
 const SUM: usize = 12;
 const SUMMED: usize = 20;
 
@@ -109,7 +106,7 @@ impl<T> Ragged<T> {
     }
 }
 
-/// Whether lists end one after the other, and the last one where the items do.
+/// Returns true if the ends of lists are ascending and the last one is the number of items.
 fn fit(ends: &[u32], items: usize) -> bool {
     ends.is_sorted() && ends.last().map_or(0, |end| *end as usize) == items
 }
@@ -186,7 +183,7 @@ fn take<T, const N: usize>(
     Some(bytes.as_chunks::<N>().0.iter().map(item).collect())
 }
 
-/// Ends of lists, and as many items as the last one says.
+/// Reads the ends of lists, and as many items as the last end says.
 fn take_ragged<T, const N: usize>(
     reader: &mut Reader,
     lists: usize,
@@ -197,13 +194,13 @@ fn take_ragged<T, const N: usize>(
     Some((ends, items))
 }
 
-/// Notices every flipped bit and nearly everything else. It is against accidents: whoever can write the file
-/// can write any index.
+/// Detects every single flipped bit and nearly all other accidental damage. It does not protect against
+/// tampering: a process that can write the file can write any index.
 fn checksum(bytes: &[u8]) -> u64 {
     const LANES: usize = 4;
     const PRIME: u64 = 0x9e37_79b1_85eb_ca87;
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(PRIME).rotate_left(29);
-    // Several sums side by side: one would wait for each multiplication to end.
+    // Four independent lanes, because a single hash would wait for each multiplication to finish.
     let mut lanes: [u64; LANES] = [1, 2, 3, 4];
     let (blocks, rest) = bytes.as_chunks::<{ 8 * LANES }>();
     for block in blocks {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::document::Document;
 
-/// A skill as text: words that meet again in others, in more than one language, and passages against it.
+/// A skill as text: words that recur in other skills, in several languages, and passages against it.
 fn skill() -> impl Strategy<Value = (String, String, String)> {
     (
         "[a-d]{1,2}(-[a-d]{1,2})?",
@@ -23,7 +23,7 @@ fn build(skills: &[(String, String, String)], before: Option<&Index>) -> Index {
     Index::build(&documents(skills), Vectors::embedded(), before)
 }
 
-/// An index and its bytes.
+/// An index and its serialised form.
 fn written() -> &'static (Index, Vec<u8>) {
     static WRITTEN: OnceLock<(Index, Vec<u8>)> = OnceLock::new();
     WRITTEN.get_or_init(|| {
@@ -74,7 +74,7 @@ fn numbers_that_do_not_fit_are_damage_even_with_a_right_checksum() {
         changed[at] = !changed[at];
         let sum = checksum(&changed[SUMMED..]);
         changed[SUM..SUMMED].copy_from_slice(&sum.to_le_bytes());
-        // Whatever comes out of it, asking it does not panic.
+        // Damaged bytes may still parse, but queries must not panic.
         if let Ok(index) = Index::read(changed) {
             let skills = [("new".to_owned(), "A new skill".to_owned(), "d".to_owned())];
             let mut documents = documents(&skills);
@@ -100,8 +100,7 @@ fn what_is_indexed_changes_only_with_the_format() {
         "# Use\nRun it.".to_owned(),
     );
     let bytes = build(&[skill], None).write();
-    // Another number here means that an index that was kept is wrong now: raise `FORMAT`, then write down the
-    // new number.
+    // If this number changes, cached indexes have become invalid: increase `FORMAT`, then update the number.
     assert_eq!((FORMAT, checksum(&bytes[SUMMED..])), (1, 13_172_541_566_444_764_182));
 }
 

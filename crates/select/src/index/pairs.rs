@@ -1,28 +1,28 @@
-//! Which pairs of words stand side by side in a skill, as a Bloom filter a skill.
+//! The pairs of adjacent words in a skill, as one Bloom filter per skill.
 //!
-//! That `pull` and `request` stand together says more than that both occur. Keeping every pair would take more
-//! room than all the rest; a filter takes eight bits a pair and is wrong once in forty times, in favour of a
-//! skill that has both words anyway.
+//! `pull` next to `request` says more than both words anywhere. Storing every pair would take more space than
+//! the rest of the index. A filter takes eight bits per pair, with about one false positive in forty, and
+//! only for skills that contain both words anyway.
 
 const BITS_A_PAIR: usize = 8;
 const PROBES: u32 = 5;
 
-/// A stem, as a number that is the same on every machine.
+/// The hash of a stem, equal on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StemHash(u64);
 
 impl StemHash {
     pub(crate) fn new(stem: &str) -> Self {
-        // FNV-1a: good enough for a word.
+        // FNV-1a is good enough for single words.
         let hash = stem.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        // Its low bits alone are weak.
+        // The low bits of FNV-1a alone are weak, so mix once more.
         StemHash((hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9))
     }
 }
 
-/// A pair of stems, as a number.
+/// The hash of an ordered pair of stems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Pair(u64);
 
@@ -34,7 +34,7 @@ impl Pair {
     }
 
     fn probes(self, bits: usize) -> impl Iterator<Item = usize> {
-        // A number below 2^32 times `bits`, without its low half, is one below `bits`: cheaper than a rest.
+        // Multiply and shift maps a 32-bit number to the range below `bits`, and is cheaper than a remainder.
         let (start, step) = (self.0 as u32, (self.0 >> 32) as u32 | 1);
         (0..PROBES).map(move |probe| {
             let at = start.wrapping_add(probe.wrapping_mul(step));
@@ -43,7 +43,7 @@ impl Pair {
     }
 }
 
-/// A filter that has these pairs.
+/// Builds a filter that contains these pairs.
 pub(crate) fn filter(pairs: &mut Vec<Pair>) -> Vec<u8> {
     pairs.sort_unstable();
     pairs.dedup();
@@ -55,7 +55,7 @@ pub(crate) fn filter(pairs: &mut Vec<Pair>) -> Vec<u8> {
     filter
 }
 
-/// Whether a filter has a pair, or looks as if.
+/// Returns true if a filter contains a pair, or gives a false positive.
 pub(crate) fn has(filter: &[u8], pair: Pair) -> bool {
     !filter.is_empty()
         && pair.probes(8 * filter.len()).all(|bit| filter[bit / 8] & (1 << (bit % 8)) != 0)

@@ -1,24 +1,25 @@
-//! Lists of skills, a stem each, packed into bytes.
+//! Posting lists, one per stem, packed into bytes.
 
-/// One skill in a stem's list.
+/// A skill in the posting list of a stem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Posting {
-    /// The skill's place in the catalog.
+    /// The index of the skill in the catalog.
     pub(crate) skill: u32,
-    /// What the stem says in name and description.
+    /// The weight of the stem in name and description.
     pub(crate) head: Weight,
-    /// What it says in headings and body.
+    /// The weight of the stem in headings and body.
     pub(crate) body: Weight,
 }
 
-/// How much a stem says about a skill, and where it stands, in a byte.
+/// The weight of a stem in half a skill and the fields that contain it, packed into one byte: six bits of
+/// weight, two bits of fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weight(pub(super) u8);
 
 const LEVELS: u8 = 63;
 
 impl Weight {
-    /// `strong` is the name or a heading, `plain` the description or the text.
+    /// `in_strong` stands for the name or a heading, `in_plain` for the description or the text.
     pub(crate) fn new(saturation: f32, in_strong: bool, in_plain: bool) -> Self {
         if !in_strong && !in_plain {
             return Weight(0);
@@ -31,7 +32,7 @@ impl Weight {
         usize::from(self.0 >> 2)
     }
 
-    /// 0 to 1.
+    /// The weight from 0 to 1.
     pub(crate) fn share(self) -> f32 {
         f32::from(self.0 >> 2) / f32::from(LEVELS)
     }
@@ -45,33 +46,34 @@ impl Weight {
     }
 }
 
-/// What each level of a weight counts, times a factor.
+/// Returns the value of each weight level, times a factor.
 pub(crate) fn levels(factor: f32) -> [f32; LEVELS as usize + 1] {
     std::array::from_fn(|level| factor * level as f32 / f32::from(LEVELS))
 }
 
-/// The lists of all stems.
+/// The posting lists of all stems.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Postings {
-    /// Where each list ends.
+    /// The end offset of each list.
     pub(super) ends: Vec<u32>,
-    /// How many skills have the stem at all, and how many in name or description.
+    /// The number of skills that contain each stem anywhere, and in name or description.
     pub(super) frequencies: Vec<[u32; 2]>,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Postings {
-    /// Packs lists that come in the order of stems, each with skills in order.
+    /// Packs posting lists that come in the order of stems, each sorted by skill.
     ///
-    /// A skill is the distance to the one before it, with a bit that says whether a weight for the head
-    /// follows the one for the body.
+    /// Each posting is stored as the distance to the previous skill, shifted by one bit that says whether a
+    /// head weight follows the body weight.
     pub(super) fn pack(lists: impl Iterator<Item = impl Iterator<Item = Posting>>) -> Self {
         let mut packed = Postings::default();
         for list in lists {
             let mut next = 0;
             let mut frequencies = [0; 2];
             for Posting { skill, head, body } in list {
-                // Skills come in order; two of the same can only come from a file that was tampered with.
+                // Skills are sorted; duplicates can only come from an earlier index file that was tampered
+                // with.
                 let Some(distance) = skill.checked_sub(next) else { continue };
                 let in_head = head != Weight(0);
                 put_number(&mut packed.bytes, distance << 1 | u32::from(in_head));
@@ -100,18 +102,18 @@ impl Postings {
         self.bytes.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// A stem's list. Bytes that are no list give a shorter one, never a panic.
+    /// Iterates over the posting list of a stem. Malformed bytes give a shorter list, never a panic.
     pub(super) fn of(&self, term: usize) -> impl Iterator<Item = Posting> {
         let mut list = List { rest: self.list(term), next: 0 };
         std::iter::from_fn(move || list.take())
     }
 
-    /// Calls `found` with every posting of a stem: a tight loop.
+    /// Calls `found` with every posting of a stem. This is the hot loop of scoring.
     #[inline]
     pub(super) fn each(&self, term: usize, mut found: impl FnMut(Posting)) {
         let mut list = List { rest: self.list(term), next: 0 };
         loop {
-            // Nearly all postings are a short distance and one or two weights.
+            // Fast path: nearly all postings are a one-byte distance and one or two weights.
             while let [distance @ 0..0x80, body, head, ..] = list.rest {
                 let in_head = distance & 1;
                 let skill = list.next.wrapping_add(u32::from(distance >> 1));
@@ -127,10 +129,10 @@ impl Postings {
     }
 }
 
-/// What is left of a list.
+/// A cursor into a posting list.
 struct List<'a> {
     rest: &'a [u8],
-    /// The skill after the last one.
+    /// The number after the last skill that was read.
     next: u32,
 }
 
@@ -145,7 +147,7 @@ impl List<'_> {
     }
 }
 
-/// Seven bits a byte, lowest first; the high bit says that more follow.
+/// Writes a number as LEB128: seven bits per byte, lowest first, with the high bit set if more follow.
 fn put_number(bytes: &mut Vec<u8>, mut number: u32) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);

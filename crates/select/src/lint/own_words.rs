@@ -1,12 +1,12 @@
-//! Skills that never win on their own words.
+//! Finds skills that never rank first for their own words.
 //!
-//! A skill's own words are what its author expects people to say: the sentences of its description, the
-//! requests that the description quotes, and its trigger phrases. Each is given to a selector as a task, by
-//! words and meaning alone, since a trigger would answer itself. A skill that comes first for one of them is
-//! well; behind its twins counts as first, since they have a finding of their own.
+//! A skill's own words are what its author expects users to say: the sentences of its description, the
+//! requests that the description quotes, and its trigger phrases. Each is run through a selector as a task,
+//! by words and meaning alone, because a trigger phrase would always find itself. A skill passes if it ranks
+//! first for any of them. Ranking behind its twins counts as first, since these are reported by another rule.
 //!
-//! The name counts only where nothing else says anything. Nearly every skill is found by its name, but whoever
-//! knows the name needs no selection.
+//! The name is tried only if there is nothing else. Nearly every skill is found by its name, but users who
+//! know the name do not need selection.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::OnceLock;
@@ -29,10 +29,10 @@ use crate::settings::{Settings, Stage, Stages};
 use crate::task::Task;
 use crate::words::{Language, each_word};
 
-/// How much of an example is shown.
+/// The maximum number of characters shown of an example.
 const EXAMPLE_CHARS_MAX: usize = 80;
 
-/// Finds the skills that lose every time.
+/// Reports the skills that lose on all of their own words.
 pub(super) fn check(
     skills: &[&Skill],
     twins: &Twins,
@@ -47,23 +47,25 @@ pub(super) fn check(
     let stages = Stages::only([Stage::Words, Stage::Meaning]);
     let settings = Settings { stages, ..Settings::default() };
     let selector = Selector::new(&documents, model.clone(), settings, None);
-    let lost = |at: usize| lost_to(skills[at], at, &twins[at], &selector, &places);
     (0..skills.len())
         .into_par_iter()
-        .filter_map(|at| lost(at).map(|lost| lost.report(skills[at], names)))
+        .filter_map(|at| {
+            let lost = lost_to(skills[at], at, &twins[at], &selector, &places)?;
+            Some(lost.report(skills[at], names))
+        })
         .collect()
 }
 
-/// How a skill lost every time.
+/// The result for a skill that never ranked first.
 struct Lost {
     tasks: usize,
-    /// The skill that won most often, how often, and for what.
+    /// The skill that won most often, the number of its wins, and one of the tasks.
     winner: usize,
     times: usize,
     example: String,
 }
 
-/// `None` for a skill that won once, or whose words say nothing.
+/// Returns `None` if the skill ranked first at least once, or if no task gave a result.
 fn lost_to(
     skill: &Skill,
     at: usize,
@@ -84,7 +86,7 @@ fn lost_to(
         tasks += 1;
         wins.entry(*first).or_default().push(text);
     }
-    // The first of those that won equally often.
+    // Ties go to the first skill: `max_by_key` returns the last maximum of the reversed order.
     let (winner, won) = wins.into_iter().rev().max_by_key(|(_, won)| won.len())?;
     let example = won.iter().max_by_key(|text| text.contains(' ')).cloned().unwrap_or_default();
     Some(Lost { tasks, winner, times: won.len(), example })
@@ -115,7 +117,8 @@ fn shorten(text: &str) -> String {
     }
 }
 
-/// What people are expected to say, each once: sentences first, since most skills win with the first.
+/// Returns the distinct texts that users are expected to say, sentences first, because most skills win with
+/// the first one.
 fn own_words(skill: &Skill) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for description in descriptions(skill) {
@@ -137,7 +140,7 @@ fn own_words(skill: &Skill) -> Vec<String> {
     all
 }
 
-/// Whether a text has a word that is not in every text: "Use when asked." finds anything or nothing.
+/// Returns true if a text contains any word but stop words: "Use when asked." finds anything or nothing.
 fn says_something(text: &str) -> bool {
     let language = Language::of(text);
     let mut says = false;
@@ -145,7 +148,8 @@ fn says_something(text: &str) -> bool {
     says
 }
 
-/// Requests in quotation marks. A single mark must stand at the edge of a word, since most are apostrophes.
+/// Returns the requests in quotation marks. A single quote must open at the edge of a word, since most are
+/// apostrophes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     static QUOTED: OnceLock<Regex> = OnceLock::new();
     let quoted = QUOTED.get_or_init(|| {

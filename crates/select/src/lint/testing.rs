@@ -1,4 +1,4 @@
-//! Skills and findings for the tests of the rules.
+//! Builds skills and formats findings for the tests of the rules.
 
 use std::sync::Arc;
 

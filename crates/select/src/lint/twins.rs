@@ -1,10 +1,10 @@
-//! Descriptions that nobody could tell apart.
+//! Finds descriptions that an agent cannot tell apart.
 //!
 //! Two skills are twins if their descriptions have the same words in the same order, or if name and
-//! description come down to nearly the same stems. What is nearly the same was settled by reading pairs of
-//! real skills: a single word such as `AWS` for `Azure` tells two long descriptions apart, so a difference may
-//! only be a few common words that one of the two has more. Whoever puts one word in the place of another
-//! means something by it.
+//! description reduce to nearly the same stems. The rule for "nearly" comes from reading pairs of real
+//! skills: a single word such as `AWS` for `Azure` distinguishes two long descriptions. So the only
+//! difference allowed is a few common words that one of the two has in addition; a word replaced by another
+//! is always a difference.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -21,16 +21,16 @@ use crate::passages;
 use crate::vectors::{Vector, dots};
 use crate::words::{Language, each_word};
 
-/// How close in meaning descriptions of twins are.
+/// The minimum cosine similarity of two twins' descriptions.
 const CLOSENESS_MIN: f32 = 0.85;
-/// The part of their stems, by worth, that twins share.
+/// The minimum fraction of stems, by weight, that twins share.
 const SHARED_MIN: f32 = 0.85;
-/// A stem that fewer skills have than this says what a skill is about.
+/// A stem is distinctive if fewer than this fraction of skills contain it.
 const TELLING_SHARE: f32 = 0.05;
-/// The share of a stem that no skill of the background has.
+/// The assumed fraction for a stem that is not in the background.
 const UNSEEN: f32 = 0.5 / 67_745.0;
 
-/// Another skill that says the same.
+/// Another skill with the same or nearly the same description.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Twin {
     pub(super) skill: usize,
@@ -38,14 +38,14 @@ pub(super) struct Twin {
     closeness: f32,
 }
 
-/// The twins of each skill, the nearest first.
+/// The twins of each skill, nearest first.
 pub(super) type Twins = Vec<Vec<Twin>>;
 
-/// What a skill says of itself.
+/// The text by which a skill describes itself, prepared for comparison.
 struct Said {
-    /// The description's words, in lower case and in order.
+    /// The words of the description, in lower case and in order.
     words: String,
-    /// The stems of name and description, with what they are worth.
+    /// The stems of name and description, with their weights.
     stems: BTreeMap<String, f32>,
     vector: Vector,
 }
@@ -77,7 +77,7 @@ pub(super) fn find(skills: &[&Skill], model: &Model) -> Twins {
         .collect()
 }
 
-/// One finding for each skill that has a twin.
+/// Reports each skill that has a twin.
 pub(super) fn report(skills: &[&Skill], twins: &Twins, names: &Names) -> Vec<Diagnostic> {
     let with_twins = skills.iter().zip(twins);
     let found = with_twins.filter_map(|(skill, twins)| {
@@ -127,11 +127,7 @@ impl Said {
     }
 
     fn says_nearly_what(&self, other: &Said) -> bool {
-        let only = |one: &Said, other: &Said| -> Vec<f32> {
-            let missing = one.stems.iter().filter(|(stem, _)| !other.stems.contains_key(*stem));
-            missing.map(|(_, worth)| *worth).collect()
-        };
-        let (mine, theirs) = (only(self, other), only(other, self));
+        let (mine, theirs) = (self.weights_missing_in(other), other.weights_missing_in(self));
         if !mine.is_empty() && !theirs.is_empty() {
             return false;
         }
@@ -143,10 +139,17 @@ impl Said {
         let all: f32 = self.stems.values().sum::<f32>().max(other.stems.values().sum());
         all > 0.0 && 1.0 - differing.iter().sum::<f32>() / all >= SHARED_MIN
     }
+
+    /// Returns the weights of the stems that the other skill does not have.
+    fn weights_missing_in(&self, other: &Said) -> Vec<f32> {
+        let missing = self.stems.iter().filter(|(stem, _)| !other.stems.contains_key(*stem));
+        missing.map(|(_, weight)| *weight).collect()
+    }
 }
 
-/// The stems of name and description. In a name every word was chosen, the little ones too; what a
-/// description says that a skill is not for is another thing than what it is for.
+/// Returns the stems of name and description with their weights. Stop words count in a name, where every word
+/// was chosen. Stems of passages about what the skill is not for are marked, so that they never equal the
+/// others.
 fn stems(name: &str, description: &str, background: &Background) -> BTreeMap<String, f32> {
     let language = Language::of(description);
     let mut all = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Why a skill is picked for a task or not, stage by stage.
+//! Explains stage by stage why a skill is picked for a task or not.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,55 +10,51 @@ use crate::selection::{Lack, Reason, Strategy};
 use crate::settings::Stage;
 use crate::task::Task;
 
-/// What one stage says about one skill.
+/// The result of one stage for one skill.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageScore {
-    /// The stage.
     pub stage: Stage,
-    /// What it says, in the unit of the stage.
+    /// The score, in the unit of the stage.
     pub score: f32,
-    /// Why.
     pub reasons: Vec<Reason>,
 }
 
 /// A trigger that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
-    /// What the skill declares.
+    /// The trigger as the skill declares it.
     pub declared: String,
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     pub message: String,
 }
 
-/// Why a skill was picked or not.
+/// The explanation why a skill was picked or not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// The skill.
     pub name: String,
-    /// How likely it is to be right, 0 to 1.
+    /// The probability that the skill is right, 0 to 1.
     pub score: f32,
-    /// What is asked of it.
+    /// The minimum score for this skill.
     pub threshold: f32,
-    /// Its place among all skills by words and meaning, from 1, if it was among the best.
+    /// The rank by words and meaning, from 1; `None` if the skill is not among the candidates.
     pub rank: Option<usize>,
-    /// What kept it out; `None` if it was picked.
+    /// The condition that kept the skill out; `None` if it was picked.
     pub lacked: Option<Lack>,
-    /// How likely words and meaning alone make it, 0 to 1.
+    /// The probability by words and meaning alone, 0 to 1.
     pub by_text: f32,
-    /// How likely its triggers alone make it, 0 to 1.
+    /// The probability by triggers alone, 0 to 1.
     pub by_triggers: f32,
-    /// What every stage says.
     pub stages: Vec<StageScore>,
-    /// Triggers that it declares and that cannot be used.
+    /// Declared triggers that cannot be used.
     pub problems: Vec<Problem>,
-    /// Telling words of the task that the skill does not have.
+    /// Distinctive words of the task that the skill does not contain.
     pub missing: Vec<String>,
-    /// The picked skill that needs it, if it is picked for that.
+    /// The picked skill that depends on this one, if it was picked as a dependency.
     pub needed_by: Option<String>,
 }
 
 impl Selector {
-    /// Why a skill is picked for a task or not; `None` if there is no such skill.
+    /// Explains why a skill is picked for a task or not. Returns `None` if there is no such skill.
     pub fn explain(&self, task: &Task, name: &str) -> Option<Explanation> {
         let skill = self.ready.cards.iter().position(|card| card.id == name)?;
         let (query, weighed, _) = self.weigh(task, &[skill]);
@@ -82,7 +78,7 @@ impl Selector {
         None
     }
 
-    /// The picked skill that a skill comes along with.
+    /// Returns the picked skill that a skill was added as a dependency of.
     fn needed_by(&self, task: &Task, name: &str) -> Option<String> {
         let picks = self.select(task).picks;
         let pick = picks.into_iter().find(|pick| pick.name == name)?;

@@ -1,27 +1,27 @@
-//! From a score to a probability: how likely a skill is the right one, given how it fits.
+//! Turns a score into the probability that a skill is the right one.
 //!
-//! A logistic model over a handful of features, none of which depends on how large the catalog is. How its
-//! figures were found is told in `docs/selection.md`.
+//! This is a logistic model over a handful of features, none of which depends on the size of the catalog.
+//! `docs/selection.md` explains how its coefficients were fitted.
 
 use super::fusion::Candidate;
 
-/// How a skill's text fits a task: what a probability is made of.
+/// How well a skill's text fits a task: the features of the probability model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fit {
-    /// Closeness of meaning, -1 to 1.
+    /// The cosine similarity, -1 to 1.
     pub closeness: f32,
-    /// The score without votes.
+    /// The score without the vote for a single sentence.
     pub score: f32,
-    /// How far ahead of the next best skill it is or, then negative, behind the best.
+    /// The distance to the best other skill's score; negative if that one is better.
     pub margin: f32,
-    /// Whether no other skill scores more.
+    /// True if no other skill scores higher.
     pub is_first: bool,
-    /// How strongly its own description speaks against it, 0 to 1.
+    /// How strongly the skill's own description speaks against it, 0 to 1.
     pub against: f32,
 }
 
 impl Fit {
-    /// The fit of a candidate; `rival` is the best score of any other.
+    /// Computes the fit of a candidate; `rival` is the best score of any other.
     pub(crate) fn new(candidate: &Candidate, rival: Option<f32>, against: f32) -> Self {
         let score = candidate.score - candidate.vote;
         Fit {
@@ -34,16 +34,16 @@ impl Fit {
     }
 }
 
-/// A rival that scores less than this is none.
+/// Rivals scoring below this count as this much.
 const RIVAL_MIN: f32 = 10.0;
-/// The coefficients.
+/// The coefficients of the model.
 const CONSTANT: f32 = -9.15;
 const FIRST: f32 = 0.55;
 const CLOSENESS: f32 = 1.1;
 const MARGIN: f32 = 1.3;
 const SCORE: f32 = 2.27;
 
-/// How likely a skill that fits so is the right one.
+/// Returns the probability that a skill with this fit is the right one.
 pub(crate) fn probability(fit: &Fit) -> f32 {
     let sum = CONSTANT
         + if fit.is_first { FIRST } else { 0.0 }

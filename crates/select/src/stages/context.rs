@@ -1,25 +1,25 @@
-//! What was said and used before: small boosts, each with its reason. They tip the scales for skills that half
-//! fit, and do nothing for those that do not.
+//! Boosts skills by the conversation, earlier uses and the agent, each with its reason. The boosts are small:
+//! they help skills that nearly fit, and do nothing for those that do not.
 
 use crate::index::Index;
 use crate::model::Model;
 use crate::selection::Reason;
 use crate::task::Task;
 
-/// The most that the conversation adds.
+/// The maximum boost from the conversation.
 const CONVERSATION: f32 = 0.08;
-/// The closeness to the conversation from which on it counts, and at which it counts in full.
+/// The similarity to the conversation at which the boost starts, and at which it is at its maximum.
 const CLOSENESS: [f32; 2] = [0.25, 0.65];
-/// How much of the conversation is read, from its end.
+/// The number of bytes of the conversation that are read, from its end.
 const CONVERSATION_BYTES: usize = 4000;
-/// What each doubling of earlier uses adds, and the most that they add.
+/// The boost per doubling of earlier uses, and the maximum boost.
 const USAGE: [f32; 2] = [0.01, 0.05];
-/// What it adds that a skill is made for the agent at work.
+/// The boost for a skill that is made for the current agent.
 const AGENT: f32 = 0.05;
-/// A skill that fits less is not boosted.
+/// The minimum score of a skill that is boosted.
 pub(crate) const FIT_MIN: f32 = 0.3;
 
-/// The context of a task, read once.
+/// The context of a task, encoded once.
 pub(crate) struct Context<'a> {
     task: &'a Task,
     conversation: Option<crate::vectors::Vector>,
@@ -40,7 +40,7 @@ impl<'a> Context<'a> {
         Context { task, conversation: is_said.then(|| model.vectors().encode(&recent)) }
     }
 
-    /// What speaks for a skill.
+    /// Returns the boosts for a skill, with their reasons.
     pub(crate) fn find(
         &self,
         skill: usize,

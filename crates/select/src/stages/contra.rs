@@ -1,17 +1,17 @@
-//! Passages in a description that say what the skill is not for, when the task is just that.
+//! Finds tasks that a description excludes in its passages about what the skill is not for.
 
 use super::fusion::Candidate;
 use crate::index::Index;
 use crate::query::Query;
 use crate::selection::Reason;
 
-/// How far a task that is all about what a skill is not for speaks against it, 0 to 1.
+/// The strength of the evidence against a skill, 0 to 1, if its description excludes every word of the task.
 const STRENGTH: f32 = 0.8;
-/// The share of the task's worth from which on it counts.
+/// The minimum share of the task's weight that must be excluded.
 const SHARE_MIN: f32 = 0.25;
 
-/// How strongly a skill's own description speaks against it, and by which words: those that stand in such a
-/// passage and nowhere in its name or description.
+/// Returns how strongly a skill's own description speaks against it, and the words responsible: those that
+/// occur in such a passage and nowhere else in name or description.
 pub(crate) fn find(query: &Query, candidate: &Candidate, index: &Index) -> Option<(f32, Reason)> {
     let contra = index.contra(candidate.skill);
     if contra.is_empty() {

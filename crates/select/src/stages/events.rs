@@ -1,4 +1,4 @@
-//! Events: skills that wait for the event that started the task, by its exact name.
+//! Finds skills that declare the event that started the task, by its exact name.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use crate::evidence::Evidence;
 use crate::selection::Reason;
 use crate::task::Task;
 
-/// An event that a skill names is meant for it, but others may name it too.
+/// Below 1, because several skills may declare the same event.
 const STRENGTH: f32 = 0.95;
 
-/// Who waits for what.
+/// The skills that declare each event.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     skills: HashMap<String, Vec<usize>>,
@@ -30,7 +30,7 @@ impl Events {
         Events { skills }
     }
 
-    /// The skills that wait for the task's event, in the order of the catalog.
+    /// Returns the skills that declare the task's event, in catalog order.
     pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
         let Some(event) = &task.event else { return Vec::new() };
         let waiting = self.skills.get(event).map_or(&[] as &[usize], Vec::as_slice);

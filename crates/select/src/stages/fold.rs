@@ -1,10 +1,10 @@
-//! One spelling for all cases of a letter.
+//! Case folding that is compatible with case-insensitive regular expressions.
 //!
-//! Letters that a regular expression takes for one another without regard to case fold to the same text, so
-//! that a text which matches a pattern contains the pattern's fixed parts once both are folded. More letters
-//! than those may fall together (`ß` and `ss`).
+//! Letters that a case-insensitive regular expression treats as equal fold to the same text. So if a text
+//! matches a pattern, the folded text contains the folded literals of the pattern. The folding may also merge
+//! other letters (`ß` and `ss`), which only costs false positives.
 
-/// A text without difference of case.
+/// Folds the case of a text.
 pub(crate) fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -16,12 +16,12 @@ pub(crate) fn fold(text: &str) -> String {
     folded
 }
 
-/// Appends a letter without its case.
+/// Appends the folded form of a character.
 pub(crate) fn fold_char(c: char, folded: &mut String) {
     if c.is_ascii() {
         folded.push(c.to_ascii_lowercase());
     } else if c.is_alphabetic() || c.is_lowercase() || c.is_uppercase() {
-        // Up and down again: `ſ` is small already, yet belongs to `S`.
+        // Convert to upper case and back: `ſ` is lower case already, but folds with `S`.
         let upper = c.to_lowercase().flat_map(char::to_uppercase);
         folded.extend(upper.flat_map(char::to_lowercase));
     } else {

@@ -1,11 +1,11 @@
-//! One score out of words and meaning, and a closer look at the best.
+//! Fuses the scores by words and by meaning, and examines the best candidates more closely.
 //!
-//! Words and meaning are added on a fixed scale: what a word is worth is measured against the background and
-//! so means the same in every catalog, as closeness does; standardising within a catalog would make the best
-//! of three unrelated skills look as good as the best of a thousand.
+//! Words and meaning are added on a fixed scale. The weight of a word is measured against the background
+//! corpus, so it means the same in every catalog, as cosine similarity does. Standardising scores within a
+//! catalog would make the best of three unrelated skills look as good as the best of a thousand.
 //!
-//! The best few are then compared by what is too dear to count for all: pairs of words that stand side by
-//! side, and, for a task of several sentences, how well a skill answers one of them.
+//! The best candidates are then compared by features that are too expensive to compute for all skills: pairs
+//! of adjacent words and, for a task of several sentences, the fit to each single sentence.
 
 use super::lexical::{self, Hit};
 use super::semantic;
@@ -13,44 +13,43 @@ use crate::index::Index;
 use crate::limits::CANDIDATES_MAX;
 use crate::query::{Query, Span};
 
-/// What a pair adds, as a multiple of its worth.
+/// The score of a matched pair, as a multiple of its weight.
 const PAIR: f32 = 1.0;
-/// What a skill gains that answers one sentence better than any other skill.
+/// The bonus of a skill that fits one sentence better than any other skill.
 const VOTE: f32 = 9.0;
-/// A vote from which on it is a reason.
+/// The minimum vote that is reported as a reason.
 pub(crate) const VOTE_THAT_COUNTS: f32 = VOTE / 2.0;
-/// How far behind the best one a vote falls to a third.
+/// The distance to the best score at which a vote falls to 1/e.
 const VOTE_DISTANCE: f32 = 3.0;
 
-/// A skill that was looked at closely.
+/// A skill that is examined closely.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Candidate {
-    /// Its place in the catalog.
+    /// The index of the skill in the catalog.
     pub(crate) skill: usize,
-    /// All in all.
+    /// The total score.
     pub(crate) score: f32,
-    /// By words alone.
+    /// The score by words.
     pub(crate) words: f32,
-    /// By pairs of words.
+    /// The score by pairs of words.
     pub(crate) pairs: f32,
-    /// By meaning, -1 to 1.
+    /// The cosine similarity, -1 to 1.
     pub(crate) closeness: f32,
-    /// By answering one sentence, and which.
+    /// The bonus for fitting a single sentence, and the index of that sentence.
     pub(crate) vote: f32,
     pub(crate) sentence: usize,
-    /// What each term of the query says.
+    /// The match of each term of the query.
     pub(crate) hits: Vec<Hit>,
 }
 
-/// Which evidence counts.
+/// The kinds of text evidence that are switched on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use {
     pub(crate) words: bool,
     pub(crate) meaning: bool,
 }
 
-/// The best skills, best first; equal ones in the order of the catalog. Those in `wanted` are always among
-/// them.
+/// Returns the best skills, best first, with ties in catalog order. Those in `wanted` are always included.
 pub(crate) fn rank(query: &Query, index: &Index, used: Use, wanted: &[usize]) -> Vec<Candidate> {
     let mut scores = vec![0f32; index.len()];
     if used.words {
@@ -69,18 +68,18 @@ pub(crate) fn rank(query: &Query, index: &Index, used: Use, wanted: &[usize]) ->
     candidates
 }
 
-/// The places of the highest scores, in no order; of equal ones, the first.
+/// Returns the indexes of the highest scores, unordered. Ties go to the lower index.
 fn best(scores: &[f32]) -> Vec<u32> {
     if scores.len() <= CANDIDATES_MAX {
         return (0..scores.len() as u32).collect();
     }
-    // A number that is the greater, the higher the score and the lower the place.
+    // Orders by descending score, then by ascending index.
     let key = |score: f32, place: u32| u64::from(ordered(score)) << 32 | u64::from(!place);
     const ROOM: usize = 4 * CANDIDATES_MAX;
     let mut keys: Vec<u64> = Vec::with_capacity(ROOM);
     let mut least = f32::NEG_INFINITY;
     for (score, place) in scores.iter().zip(0..) {
-        // What comes later must be better: among equals the first one stays.
+        // A later score must be strictly higher, because ties go to the lower index.
         if *score > least {
             keys.push(key(*score, place));
             if keys.len() == ROOM {
@@ -97,13 +96,13 @@ fn best(scores: &[f32]) -> Vec<u32> {
     keys.into_iter().map(|key| !(key as u32)).collect()
 }
 
-/// A number whose order is that of the score.
+/// Maps a float to an integer with the same order.
 fn ordered(score: f32) -> u32 {
     let bits = score.to_bits();
     if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
 }
 
-/// Candidates for places in order.
+/// Scores the given skills, which are in catalog order, in full.
 fn look_closely(query: &Query, index: &Index, used: Use, places: &[u32]) -> Vec<Candidate> {
     let closeness = index.closeness_of(places, &query.whole.vector);
     let mut candidates: Vec<Candidate> = places
@@ -146,8 +145,8 @@ impl Candidate {
     }
 }
 
-/// A task of several sentences asks for several things: a skill that answers one of them best is wanted,
-/// though it has nothing to say about the rest.
+/// Adds a vote to candidates that fit a single sentence best. A task of several sentences may ask for several
+/// things, so a skill can be right although it has nothing in common with the other sentences.
 fn vote(query: &Query, index: &Index, used: Use, candidates: &mut [Candidate]) {
     let places: Vec<u32> = candidates.iter().map(|candidate| candidate.skill as u32).collect();
     for (at, sentence) in query.sentences.iter().enumerate() {

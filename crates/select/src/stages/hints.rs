@@ -1,9 +1,9 @@
-//! Hints: skills that somebody named, in the task's hints or in its text.
+//! Finds skills that the task names, in its hints or in its text.
 //!
-//! In a text, `@name` names a skill, and so do a line `skills: one, two` and, at its very beginning, `/name`, as
-//! people type it to an agent. Code is not read, nor are mail addresses. An `@` that leads nowhere may be a
-//! decorator, a person or a package, so nothing is said of it, unless it is a slip of the finger away from a
-//! skill; a name that was meant as one and leads nowhere is reported.
+//! In a text, `@name` names a skill, and so do a line `skills: one, two` and, at the very beginning, `/name`,
+//! as typed to an agent. Code and mail addresses are ignored. An `@name` without a skill may be a decorator,
+//! a person or a package, so it is reported only if it is one typo away from a skill. Names that can only be
+//! meant as skills are always reported.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,45 +17,45 @@ use crate::selection::{Reason, Unresolved};
 use crate::task::Task;
 use crate::words::{is_dense, is_mark};
 
-/// Who names a skill wants it.
+/// A skill that the task names is certain.
 const STRENGTH: f32 = 1.0;
-/// Shorter names are one letter away from too many words.
+/// Shorter names are one typo away from too many words.
 const SLIP_LETTERS_MIN: usize = 5;
 
-/// Names of skills, in the spelling in which names are compared.
+/// The names of skills, normalised for comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
     ids: Vec<String>,
-    /// Which skills are offered without being named.
+    /// For each skill, true if it may be picked without being named.
     is_offered: Vec<bool>,
     by_id: HashMap<String, Vec<usize>>,
-    /// Without the plugin.
+    /// Keyed by name without the plugin.
     by_name: HashMap<String, Vec<usize>>,
 }
 
-/// Where a name leads.
+/// The result of looking up a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Skill(usize),
-    /// To several, of which this is the first.
+    /// The name is ambiguous; this is the first skill that has it.
     Several(usize),
     Nowhere,
 }
 
-/// How a skill was named.
+/// How certain it is that a mention is meant as the name of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// As a name that is nothing else.
+    /// The mention can only be a name.
     Name,
-    /// In words that may be something else, if they lead nowhere.
+    /// The mention may be something else if no skill has the name.
     Perhaps,
 }
 
-/// A name, and how it stands in the task.
+/// A name that is mentioned in the task.
 #[derive(Debug)]
 struct Mention<'a> {
     form: Form,
-    /// As it was written.
+    /// The name as it was written, with its `@` or `/`.
     written: &'a str,
     name: &'a str,
 }
@@ -72,8 +72,8 @@ impl Hints {
         hints
     }
 
-    /// The skills that the task names, in the order in which it does, and names that lead nowhere or to
-    /// several skills. Names in the task's hints come first.
+    /// Returns the skills that the task names, in order of mention, and the names that no skill or several
+    /// skills have. Names in the task's hints come first.
     pub(crate) fn find(&self, task: &Task) -> (Vec<Evidence>, Vec<Unresolved>) {
         let mut mentions: Vec<Mention<'_>> = Vec::new();
         for hint in &task.hints {
@@ -84,7 +84,7 @@ impl Hints {
         let mut answer = (Vec::new(), Vec::new());
         let mut seen = HashSet::new();
         let mut reported = HashSet::new();
-        // Names that may be slips: each costs a look at every skill.
+        // Possible typos, limited in number because each is compared with every skill.
         let mut slips = HashSet::new();
         for mention in &mentions {
             match self.resolve(mention.name) {
@@ -119,8 +119,8 @@ impl Hints {
         answer
     }
 
-    /// The exact name decides; then the name in any spelling; then a plugin's skill of that name, if only one
-    /// plugin has it.
+    /// Looks up a name by id first, then without the plugin if it has none. Among several skills, the exact
+    /// spelling decides.
     fn resolve(&self, name: &str) -> Target {
         let bare = || self.by_name.get(&normalise(name)).filter(|_| !name.contains(':'));
         match self.by_id.get(&key(name)).or_else(bare).map_or(&[] as &[usize], Vec::as_slice) {
@@ -135,18 +135,18 @@ impl Hints {
             several.iter().copied().filter(|skill| self.ids[*skill] == name).collect();
         let offered: Vec<usize> =
             exact.iter().copied().filter(|skill| self.is_offered[*skill]).collect();
-        // An agent may have the name of a skill; the skill goes before it.
+        // An agent may have the same name as a skill, which then takes precedence.
         match (offered.as_slice(), exact.as_slice()) {
             ([skill, ..], _) | ([], [skill, ..]) => Target::Skill(*skill),
             ([], []) => Target::Several(several[0]),
         }
     }
 
-    /// The first skill whose name, with or without the plugin, is one slip away from a name.
+    /// Returns the first skill whose name, with or without the plugin, is one typo away.
     fn slipped(&self, name: &str) -> Option<&str> {
         let all = self.by_id.iter().chain(&self.by_name);
         let near = all.filter(|(known, _)| {
-            // One slip spares the beginning or the end.
+            // One typo leaves the first or the last two letters intact.
             let (known, name) = (known.as_bytes(), name.as_bytes());
             known.get(..2) == name.get(..2)
                 || known.ends_with(&name[name.len().saturating_sub(2)..])
@@ -167,7 +167,7 @@ impl Hints {
     }
 }
 
-/// A name with or without a plugin, in the spelling in which names are compared.
+/// Normalises a name with or without a plugin for comparison.
 fn key(name: &str) -> String {
     match name.split_once(':') {
         Some((plugin, skill)) => format!("{}:{}", normalise(plugin), normalise(skill)),
@@ -175,21 +175,31 @@ fn key(name: &str) -> String {
     }
 }
 
-/// The names of a list with commas.
+/// Parses a comma-separated list of names.
 fn listed<'a>(
     list: &'a str,
     form_of: impl Fn(&str) -> Form + 'a,
 ) -> impl Iterator<Item = Mention<'a>> {
     list.split([',', '，', '、', '\n']).filter_map(move |item| {
-        let around = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '*' | '[' | ']');
-        let written = item.trim_matches(around).trim_end_matches('.');
+        let written = item.trim_matches(is_list_markup).trim_end_matches('.');
         let name = written.trim_start_matches('@').trim();
         let is_name = name.chars().any(char::is_alphanumeric);
         is_name.then(|| Mention { form: form_of(name), written, name })
     })
 }
 
-/// A command with a slash that a text begins with. A path leads nowhere, so nothing is said of it.
+fn is_list_markup(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '*' | '[' | ']')
+}
+
+/// Returns how certain an item of a `skills:` line is a name. Prose may begin like such a line as well; a single
+/// word is certainly a name.
+fn form_in_line(name: &str) -> Form {
+    if name.contains(char::is_whitespace) { Form::Perhaps } else { Form::Name }
+}
+
+/// Parses a slash command at the beginning of a text. A path parses as well, but finds no skill and is not
+/// reported.
 fn slash(text: &str) -> Option<Mention<'_>> {
     let text = text.trim_start();
     let rest = text.strip_prefix('/')?;
@@ -200,7 +210,7 @@ fn slash(text: &str) -> Option<Mention<'_>> {
     (is_command && !name.is_empty()).then_some(Mention { form: Form::Perhaps, written, name })
 }
 
-/// Adds the names that stand in a text outside code.
+/// Collects the names in a text, outside of code.
 fn mentions_in<'a>(text: &'a str, mentions: &mut Vec<Mention<'a>>) {
     let mut fence: Option<&str> = None;
     for line in text.lines() {
@@ -212,11 +222,7 @@ fn mentions_in<'a>(text: &'a str, mentions: &mut Vec<Mention<'a>>) {
             }
             (None, None) => {
                 if let Some(list) = skills_line(line) {
-                    // A line of prose may begin like this; a single word is meant as a name.
-                    let form = |name: &str| {
-                        if name.contains(char::is_whitespace) { Form::Perhaps } else { Form::Name }
-                    };
-                    mentions.extend(listed(list, form));
+                    mentions.extend(listed(list, form_in_line));
                 }
                 at_signs(line, mentions);
             }
@@ -225,7 +231,7 @@ fn mentions_in<'a>(text: &'a str, mentions: &mut Vec<Mention<'a>>) {
     }
 }
 
-/// The signs that open or close a block of code.
+/// Returns the characters that open or close a fenced code block.
 fn fence_of(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let sign = line.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
@@ -238,7 +244,7 @@ fn is_closing(line: &str) -> bool {
     line.trim().trim_start_matches(['`', '~']).is_empty()
 }
 
-/// What follows `skills:` at the beginning of a line.
+/// Returns the text after `skills:` at the beginning of a line.
 fn skills_line(line: &str) -> Option<&str> {
     let line = line.trim_start_matches(|c: char| c.is_whitespace() || "-*>#".contains(c));
     let (word, list) = line.split_once(':')?;
@@ -246,7 +252,7 @@ fn skills_line(line: &str) -> Option<&str> {
     is_it.then_some(list)
 }
 
-/// Adds what follows each `@` of a line, outside of `` `code` ``.
+/// Collects the names after each `@` of a line, outside of `` `code` ``.
 fn at_signs<'a>(line: &'a str, mentions: &mut Vec<Mention<'a>>) {
     let mut at = 0;
     while let Some(next) = line[at..].find(['`', '@']) {
@@ -262,13 +268,13 @@ fn at_signs<'a>(line: &'a str, mentions: &mut Vec<Mention<'a>>) {
         let rest = &line[at..];
         let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
         at += end;
-        // A package, a path, an address or a decorator.
+        // Skip packages, paths, addresses and decorators.
         if line[at..].starts_with(['/', '@', '(', '\\']) {
             continue;
         }
         let name = rest[..end].trim_end_matches(['.', ':', '-', '_']);
         mention(line, start, name, mentions);
-        // In a script without blanks, text goes on right after the name.
+        // In scripts without spaces, text may follow the name directly.
         let dense = name.find(is_dense).filter(|dense| *dense > 0);
         if let Some(dense) = dense {
             mention(line, start, &name[..dense], mentions);
@@ -283,13 +289,12 @@ fn mention<'a>(line: &'a str, start: usize, name: &'a str, mentions: &mut Vec<Me
     }
 }
 
-/// Where code ends that begins with a backtick, or where the backticks end that begin none.
+/// Returns the end of inline code, or the end of the backticks if they are not closed.
 fn after_code(line: &str, start: usize) -> usize {
-    let run = |from: usize| line[from..].len() - line[from..].trim_start_matches('`').len();
-    let length = run(start);
+    let length = leading_backticks(&line[start..]);
     let mut at = start + length;
     while let Some(next) = line[at..].find('`') {
-        let found = run(at + next);
+        let found = leading_backticks(&line[at + next..]);
         at += next + found;
         if found == length {
             return at;
@@ -298,7 +303,11 @@ fn after_code(line: &str, start: usize) -> usize {
     start + length
 }
 
-/// Whether an `@` after this character is part of something longer, such as a mail address.
+fn leading_backticks(text: &str) -> usize {
+    text.len() - text.trim_start_matches('`').len()
+}
+
+/// Returns true if an `@` after this character is part of something longer, such as a mail address.
 fn goes_on_into_at(before: char) -> bool {
     let is_letter = before.is_alphanumeric() && !is_dense(before);
     is_letter || matches!(before, '.' | '-' | '_' | '+' | '/' | '\\' | '@')

@@ -18,7 +18,8 @@ fn hints() -> Hints {
     Hints::new(&documents)
 }
 
-/// The skills that are found, and after a bar the names that are not, with the nearest right one.
+/// Formats the skills that are found and, after a bar, the names that are not, each with the nearest known
+/// name.
 fn answer(task: &Task) -> String {
     let (found, unresolved) = hints().find(task);
     assert!(found.iter().all(|found| found.strength == 1.0));

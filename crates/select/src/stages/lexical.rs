@@ -1,31 +1,30 @@
-//! Words: BM25 over four fields in two halves.
+//! Scores skills by words: BM25 over four fields in two halves.
 //!
-//! What a word is worth depends on how rare it is in the catalog and among public skills; how much it says
-//! about a skill stands in the index.
+//! The weight of a word depends on how rare it is in the catalog and among public skills. Its weight within a
+//! skill is in the index.
 
 use super::fusion::Candidate;
 use crate::index::{Index, Posting, Weight, levels};
 use crate::query::{Place, Query, Term};
 
-/// The most that a word in name and description, and one in headings and body, can add, as multiples of its
-/// worth.
+/// The maximum score of a word in name and description, and in headings and body, as multiples of its weight.
 const HEAD: f32 = 3.0;
 const BODY: f32 = 1.5;
-/// What a word adds wherever it stands, as a multiple of its worth.
+/// The score of a word wherever it occurs, as a multiple of its weight.
 const ANYWHERE: f32 = 0.4;
 
-/// What a term says about a skill.
+/// The match between a term and a skill.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hit {
-    /// What it adds to the score.
+    /// The amount added to the score.
     pub(crate) score: f32,
-    /// Which of the term's places in the index it is.
+    /// The position in the index of the stem that matched.
     pub(crate) place: usize,
     pub(crate) head: Weight,
     pub(crate) body: Weight,
 }
 
-/// Adds every skill's score by words.
+/// Adds the score by words to each skill's score.
 pub(crate) fn score(query: &Query, index: &Index, scores: &mut [f32]) {
     for term in &query.terms {
         for Place { at, likeness } in &term.places {
@@ -41,13 +40,13 @@ pub(crate) fn score(query: &Query, index: &Index, scores: &mut [f32]) {
     }
 }
 
-/// Notes for candidates, which are in the order of the catalog, what a term says about them.
+/// Records the match of a term in each candidate. Candidates must be in catalog order.
 pub(crate) fn find(query: &Query, at: usize, index: &Index, candidates: &mut [Candidate]) {
     let term = &query.terms[at];
     for place in &term.places {
         let mut candidates = candidates.iter_mut();
         let mut next = candidates.next();
-        // Beside the candidates, so that passing over a skill is one comparison.
+        // Kept in a variable of its own, so that skipping a skill is a single comparison.
         let mut next_skill = next.as_ref().map_or(u32::MAX, |next| next.skill as u32);
         index.each_posting(place.at, |posting| {
             while next_skill < posting.skill {
@@ -68,7 +67,7 @@ pub(crate) fn find(query: &Query, at: usize, index: &Index, candidates: &mut [Ca
     }
 }
 
-/// What one word adds to one skill.
+/// Returns the amount that a word adds to the score of a skill.
 fn weigh(term: &Term, posting: Posting) -> f32 {
     HEAD * term.head * posting.head.share()
         + BODY * term.whole * posting.body.share()

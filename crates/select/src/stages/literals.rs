@@ -1,7 +1,8 @@
-//! The fixed texts of a pattern: of these, every text that matches it has at least one.
+//! Extracts the required literals of a pattern: every text that matches contains at least one of them.
 //!
-//! They are read from the syntax tree before any class is spelled out, so that a pattern costs little until a
-//! text comes that it could match. What is not understood here is no fixed text; that is never wrong.
+//! They are read from the syntax tree before any character class is expanded, so that a pattern costs little
+//! until a task comes that it could match. Constructs that are not understood yield no literal, which is
+//! always correct.
 
 use regex_syntax::ast::{
     Ast, ClassBracketed, ClassSet, ClassSetItem, Concat, Repetition, RepetitionKind,
@@ -10,23 +11,23 @@ use regex_syntax::ast::{
 
 use super::fold::fold_char;
 
-/// Shorter texts are in every other task, and tell nothing.
+/// Shorter literals occur in too many tasks to filter anything.
 const BYTES_MIN: usize = 3;
-/// Longer texts are no more telling than their beginnings.
+/// Longer literals are hardly more selective than their beginnings.
 const BYTES_MAX: usize = 44;
-/// The most that one letter may come to without its case.
+/// The maximum number of bytes of one folded character.
 const FOLDED_BYTES_MAX: usize = 12;
-/// How many texts a pattern may come to.
+/// The maximum number of literals of a pattern.
 const TEXTS_MAX: usize = 64;
-/// How many may come of putting parts together that each have several.
+/// The maximum number of literals that may result from combining alternatives.
 const CROSSED_MAX: usize = 16;
 
-/// The fixed texts of a pattern, folded; `None` if it has none that help.
+/// Returns the required literals of a pattern, folded; `None` if it has none that are selective enough.
 pub(crate) fn required(ast: &Ast) -> Option<Vec<String>> {
     Texts::of(ast).telling()
 }
 
-/// The fewest characters that a pattern matches.
+/// Returns the minimum number of characters that a pattern matches.
 pub(crate) fn chars_min(ast: &Ast) -> usize {
     match ast {
         Ast::Empty(_) | Ast::Flags(_) | Ast::Assertion(_) => 0,
@@ -56,7 +57,8 @@ fn times_min(repetition: &Repetition) -> usize {
     }
 }
 
-/// How many characters a pattern has when its repetitions are written out: what it costs for each of a text.
+/// Returns the number of characters in a pattern with repetitions written out: its cost per character of a
+/// text.
 pub(crate) fn positions(ast: &Ast) -> usize {
     match ast {
         Ast::Empty(_) | Ast::Flags(_) | Ast::Assertion(_) => 0,
@@ -74,7 +76,7 @@ pub(crate) fn positions(ast: &Ast) -> usize {
     }
 }
 
-/// More bytes than a pattern takes when compiled, repetitions written out; reckoned without compiling it.
+/// Returns an upper bound on the compiled size of a pattern in bytes, without compiling it.
 pub(crate) fn compiled_bytes_max(ast: &Ast) -> usize {
     const LITERAL: usize = 512;
     const CLASS: usize = 128 * 1024;
@@ -96,7 +98,7 @@ pub(crate) fn compiled_bytes_max(ast: &Ast) -> usize {
     }
 }
 
-/// How often a repetition stands there when it is written out.
+/// Returns the number of copies that a repetition compiles to.
 fn written_out(repetition: &Repetition) -> usize {
     match repetition.op.kind {
         RepetitionKind::Range(RepetitionRange::Bounded(_, most)) => most as usize,
@@ -108,11 +110,11 @@ fn sum(numbers: impl Iterator<Item = usize>) -> usize {
     numbers.fold(0, usize::saturating_add)
 }
 
-/// What is known of the texts that a part of a pattern matches.
+/// The known literals of the texts that a part of a pattern matches.
 struct Texts {
-    /// All of them, where they are few.
+    /// All texts that the part matches, if there are few.
     all: Option<Vec<String>>,
-    /// Texts of which each has one.
+    /// A set of literals of which every matching text contains at least one.
     one_of: Option<Vec<String>>,
 }
 
@@ -172,7 +174,7 @@ impl Texts {
         let mut run = vec![String::new()];
         let mut is_whole = true;
         for part in &concat.asts {
-            // Most of a pattern is plain letters, and thousands of patterns are read at once.
+            // Fast path: most of a pattern is plain letters, and thousands of patterns are parsed at once.
             if let Ast::Literal(literal) = part
                 && run.len() <= CROSSED_MAX
                 && longest(&run) + FOLDED_BYTES_MAX <= BYTES_MAX
@@ -198,7 +200,7 @@ impl Texts {
         Texts { all: None, one_of: better(best, run) }
     }
 
-    /// The more telling of what is known.
+    /// Returns the more selective of the two sets.
     fn telling(self) -> Option<Vec<String>> {
         let all = self.all.filter(|all| is_telling(all));
         match (all, self.one_of) {
@@ -214,7 +216,7 @@ fn folded(c: char) -> String {
     text
 }
 
-/// The characters of a class that does nothing but name a few.
+/// Returns the characters of a class that merely lists a few.
 fn members(class: &ClassBracketed) -> Option<Vec<String>> {
     fn add(item: &ClassSetItem, members: &mut Vec<String>) -> Option<()> {
         match item {
@@ -253,7 +255,7 @@ fn joined(mut texts: Vec<String>, more: Vec<String>) -> Option<Vec<String>> {
     few(texts)
 }
 
-/// Every text of one followed by every text of the other, unless that makes too much.
+/// Concatenates every start with every end, or returns `None` if the result is too large.
 fn crossed(starts: &[String], ends: &[String]) -> Option<Vec<String>> {
     if starts.len() * ends.len() > CROSSED_MAX || longest(starts) + longest(ends) > BYTES_MAX {
         return None;
@@ -276,14 +278,17 @@ fn is_telling(texts: &[String]) -> bool {
     shortest(texts) >= BYTES_MIN
 }
 
-/// The more telling set: long texts are rarer, and each text more is found more often.
+/// Returns the more selective set: long literals are rarer, and every additional literal matches more texts.
 fn better(best: Option<Vec<String>>, other: Vec<String>) -> Option<Vec<String>> {
-    let worth = |texts: &[String]| 2 * shortest(texts) as i64 - texts.len() as i64;
     match best {
         best if !is_telling(&other) => best,
-        Some(best) if worth(&best) >= worth(&other) => Some(best),
+        Some(best) if selectivity(&best) >= selectivity(&other) => Some(best),
         _ => Some(other),
     }
+}
+
+fn selectivity(texts: &[String]) -> i64 {
+    2 * shortest(texts) as i64 - texts.len() as i64
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Negatives: phrases that speak against a skill, by its own triggers.
+//! Finds negative triggers: phrases by which a skill rules itself out.
 
 use super::phrases::{PhraseSet, longest};
 use crate::document::Document;
@@ -6,10 +6,10 @@ use crate::evidence::Evidence;
 use crate::selection::Reason;
 use crate::task::Task;
 
-/// Who says what a skill is not for should know; yet a task may speak of several things.
+/// Below 1, because a task may be about several things.
 const STRENGTH: f32 = 0.9;
 
-/// The phrases that speak against skills.
+/// The negative phrases of all skills.
 #[derive(Debug)]
 pub(crate) struct Negatives(PhraseSet);
 
@@ -18,7 +18,7 @@ impl Negatives {
         Negatives(PhraseSet::new(documents, |document| &document.triggers.not))
     }
 
-    /// The skills that the task speaks against, in the order of the catalog. The strength says how much, and
+    /// Returns the skills that the task rules out, in catalog order. The strength counts against the skill;
     /// the reason is the longest phrase.
     pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
         let found = self.0.find(&task.text);

@@ -1,7 +1,7 @@
-//! Paths: globs of skills over the paths that a task touches.
+//! Matches the globs that skills declare against the paths that a task touches.
 //!
-//! All globs are one set, made when the first task with paths comes. A glob that cannot be read is a problem
-//! of its skill and of nobody else.
+//! All globs are compiled into sets when the first task with paths arrives. An invalid glob is reported as a
+//! problem of its skill and does not affect the others.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -15,13 +15,13 @@ use crate::limits::{GLOB_BYTES_MAX, TASK_PATHS_MAX};
 use crate::selection::Reason;
 use crate::task::Task;
 
-/// That a path fits says what kind of file is touched, not what is to be done with it.
+/// Below 1, because a path only tells which kind of file is touched, not what to do with it.
 const STRENGTH: f32 = 0.7;
 
-/// How many globs are compiled into one set: the time for one grows faster than their number.
+/// The number of globs compiled into one set: the time to compile grows faster than their number.
 const SET: usize = 512;
 
-/// Globs, and whose they are.
+/// The globs of all skills.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     globs: Vec<Owned>,
@@ -29,19 +29,19 @@ pub(crate) struct Paths {
     problems: Vec<GlobProblem>,
 }
 
-/// A glob with the skills that have it.
+/// A glob with the skills that declare it.
 #[derive(Debug)]
 struct Owned {
     glob: Glob,
     written: String,
-    /// The skill, and the glob's place in its list.
+    /// The index of the skill, and the position of the glob in its list.
     owners: Vec<(usize, usize)>,
 }
 
-/// A glob that matches nothing.
+/// A glob that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GlobProblem {
-    /// The skill's place in the catalog.
+    /// The index of the skill in the catalog.
     pub(crate) skill: usize,
     pub(crate) glob: String,
     pub(crate) message: String,
@@ -73,14 +73,14 @@ impl Paths {
         paths
     }
 
-    /// The skills with a glob that matches a path of the task, in the order of the catalog. The reason is the
-    /// first of a skill's globs that matches, with the first path.
+    /// Returns the skills with a glob that matches a path of the task, in catalog order. The reason is the
+    /// first glob of the skill that matches, with the first path.
     pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
         if self.globs.is_empty() || task.paths.is_empty() {
             return Vec::new();
         }
         let sets = self.sets.get_or_init(|| compile_sets(&self.globs));
-        // The first path that each glob matches.
+        // For each glob, the index of the first path that it matches.
         let mut first = vec![None; self.globs.len()];
         let mut matched = Vec::new();
         for (path_at, path) in task.paths.iter().take(TASK_PATHS_MAX).enumerate() {
@@ -111,7 +111,7 @@ impl Paths {
         evidence.collect()
     }
 
-    /// Globs that match nothing, and why.
+    /// The globs that cannot be used.
     pub(crate) fn problems(&self) -> &[GlobProblem] {
         &self.problems
     }
@@ -124,7 +124,7 @@ fn compile(glob: &str) -> Result<Glob, String> {
     compile_glob(glob).map_err(|error| error.kind().to_string())
 }
 
-/// Sets with the place of their first glob.
+/// Compiles sets, each with the index of its first glob.
 fn compile_sets(globs: &[Owned]) -> Vec<(usize, GlobSet)> {
     let mut sets = Vec::new();
     for (at, globs) in globs.chunks(SET).enumerate() {
@@ -133,7 +133,7 @@ fn compile_sets(globs: &[Owned]) -> Vec<(usize, GlobSet)> {
     sets
 }
 
-/// Globs that are too big together are halved until they are not.
+/// Compiles one set, or splits the globs in half if they are too large together.
 fn add_sets(first: usize, globs: &[Owned], sets: &mut Vec<(usize, GlobSet)>) {
     match GlobSet::new(globs.iter().map(|owned| &owned.glob)) {
         Ok(set) => sets.push((first, set)),
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn globs_that_are_too_big_together_are_halved() {
-        // Larger than any that is let in, so that few are enough.
+        // Larger than any glob that is admitted, so that a few are enough.
         let big = |at: usize| compile_glob(&format!("{at}/{}", "?[ab]".repeat(4_000))).unwrap();
         let owned = |at| Owned { glob: big(at), written: String::new(), owners: Vec::new() };
         let globs: Vec<Owned> = (0..20).map(owned).collect();

@@ -1,8 +1,8 @@
-//! Patterns: regular expressions of strangers over the task.
+//! Matches regular expressions from untrusted skills against the task.
 //!
-//! They run in linear time, within limits, and only on what is read of a task. A pattern is compiled when a
-//! task first has one of its fixed texts, so that thousands of them cost little; those without any are few,
-//! weak, and tried on every task.
+//! They run in linear time, within limits, and only on the part of a task that is read. A pattern is compiled
+//! when a task first contains one of its required literals, so that thousands of patterns cost little.
+//! Patterns without a literal are limited in number, count as weak evidence and are tried on every task.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -27,50 +27,50 @@ use crate::limits::{
 use crate::selection::Reason;
 use crate::task::Task;
 
-/// Somebody took the trouble to say exactly what the skill is for.
+/// A pattern with a literal states precisely what the skill is for.
 const STRENGTH: f32 = 0.9;
-/// A pattern without a fixed text may match anything.
+/// The strength of a pattern without a literal, which may match nearly anything.
 const WEAK: f32 = 0.4;
-/// Texts that say nothing: a pattern without a fixed text that matches one of them is about nothing.
+/// Meaningless texts: a pattern without a literal that matches one of them is rejected.
 const PROBES: [&str; 4] =
     ["a", "hello world", "1", "please have a look at this and tell me what you think of it"];
 
-/// Patterns, and the texts that call for them.
+/// The patterns of all skills, with an automaton that finds those that may match.
 #[derive(Debug)]
 pub(crate) struct Patterns {
     patterns: Vec<Pattern>,
-    /// Finds the fixed texts.
+    /// Finds the literals.
     texts: Option<AhoCorasick>,
-    /// Places of the patterns that have a text, by its place in `texts`.
+    /// For each literal in `texts`, the indexes of the patterns that require it.
     called: Vec<Vec<usize>>,
-    /// Places of the patterns without a fixed text.
+    /// The indexes of the patterns without a literal.
     everywhere: Vec<usize>,
-    /// Those that were found at once.
+    /// Problems found when the patterns were added.
     problems: Vec<PatternProblem>,
-    /// These, and patterns that turn out too big.
+    /// All problems, including patterns whose compiled size exceeds the limit.
     all_problems: OnceLock<Vec<PatternProblem>>,
 }
 
-/// A pattern with the skills that have it.
+/// A pattern with the skills that declare it.
 #[derive(Debug)]
 struct Pattern {
     written: String,
-    /// The skill, and the pattern's place in its list.
+    /// The index of the skill, and the position of the pattern in its list.
     owners: Vec<(usize, usize)>,
-    /// Its characters, repetitions written out.
+    /// The number of characters, with repetitions written out.
     size: usize,
-    /// Whether it has no fixed text.
+    /// True if the pattern has no literal.
     is_weak: bool,
-    /// Whether it may turn out too big.
+    /// True if the compiled size may exceed the limit.
     is_large: bool,
-    /// `None` if it turns out too big.
+    /// `None` inside if the compiled size exceeds the limit.
     regex: OnceLock<Option<Regex>>,
 }
 
-/// A pattern that is not used.
+/// A pattern that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PatternProblem {
-    /// The skill's place in the catalog.
+    /// The index of the skill in the catalog.
     pub(crate) skill: usize,
     pub(crate) pattern: String,
     pub(crate) message: String,
@@ -90,8 +90,8 @@ impl Patterns {
         builder.build()
     }
 
-    /// The skills with a pattern that matches the task, in the order of the catalog, each by the first of its
-    /// strongest patterns that match. Others add nothing: they may all say the same.
+    /// Returns the skills with a pattern that matches the task, in catalog order, each with the first of its
+    /// strongest patterns. Further patterns add nothing, because they may all say the same.
     pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
         if self.patterns.is_empty() {
             return Vec::new();
@@ -124,7 +124,7 @@ impl Patterns {
         evidence.collect()
     }
 
-    /// Patterns that are not used, and why. Large ones are compiled for it.
+    /// The patterns that cannot be used. Large ones are compiled to find out.
     pub(crate) fn problems(&self) -> &[PatternProblem] {
         self.all_problems.get_or_init(|| {
             let mut problems = self.problems.clone();
@@ -140,7 +140,7 @@ impl Patterns {
         })
     }
 
-    /// Places of the patterns that may match a text, small ones first.
+    /// Returns the indexes of the patterns that may match a text, smallest first.
     fn candidates(&self, text: &str) -> Vec<usize> {
         let mut candidates = self.everywhere.clone();
         if let Some(texts) = &self.texts {
@@ -171,12 +171,12 @@ impl Pattern {
         regex.as_ref()
     }
 
-    /// What it may read of a text.
+    /// Returns the part of a text that the pattern may read.
     fn read<'t>(&self, text: &'t str) -> &'t str {
         &text[..text.floor_char_boundary(PATTERN_STEPS_MAX / self.size)]
     }
 
-    /// How much work a text is, at most.
+    /// Returns the maximum number of steps that matching a text takes.
     fn steps(&self, text: &str) -> usize {
         self.size.saturating_mul(self.read(text).len())
     }
@@ -185,7 +185,7 @@ impl Pattern {
         self.regex()?.find(self.read(text)).map(|found| found.as_str())
     }
 
-    /// A pattern without a fixed text must at least be about something.
+    /// Rejects a pattern without a literal that matches meaningless text.
     fn probe(&self) -> Result<(), String> {
         let regex = self.regex().ok_or_else(too_big)?;
         match PROBES.iter().find(|probe| regex.is_match(probe)) {
@@ -197,7 +197,7 @@ impl Pattern {
     }
 }
 
-/// Collects patterns, each once.
+/// Collects patterns without duplicates.
 #[derive(Default)]
 struct Builder<'a> {
     patterns: Vec<Pattern>,
@@ -206,7 +206,7 @@ struct Builder<'a> {
     places: HashMap<String, usize>,
     called: Vec<Vec<usize>>,
     everywhere: Vec<usize>,
-    /// The last skill that had patterns without a fixed text, and how many.
+    /// The last skill with patterns that have no literal, and the number of these.
     tried: (usize, usize),
     problems: Vec<PatternProblem>,
 }
@@ -249,8 +249,8 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Whether a skill may have one more pattern without a fixed text. Those that are refused later count too,
-    /// for each is compiled.
+    /// Checks whether a skill may have one more pattern without a literal. Patterns that are rejected later
+    /// count as well, because each is compiled.
     fn admit(&mut self, skill: usize) -> Result<(), String> {
         if self.everywhere.len() >= PATTERNS_EVERYWHERE_MAX {
             return Err(format!(
@@ -300,7 +300,7 @@ fn too_big() -> String {
     )
 }
 
-/// The syntax of a pattern that can be used.
+/// Parses a pattern, and rejects those that exceed a limit or match the empty text.
 fn read(pattern: &str) -> Result<Ast, String> {
     if pattern.len() > PATTERN_BYTES_MAX {
         return Err(format!(
@@ -314,12 +314,12 @@ fn read(pattern: &str) -> Result<Ast, String> {
             "the pattern has {classes} Unicode classes; the limit is {PATTERN_CLASSES_MAX}"
         ));
     }
-    let wrong = |why: String| format!("the pattern does not compile: {why}");
-    let ast = Parser::new().parse(pattern).map_err(|error| wrong(error.kind().to_string()))?;
-    // Names of classes, and what `(?-u)` may not do, are not checked by the parser.
+    let parsed = Parser::new().parse(pattern);
+    let ast = parsed.map_err(|error| does_not_compile(&error.kind().to_string()))?;
+    // The parser does not check class names, nor which classes `(?-u)` forbids.
     if classes > 0 || has_flag_u(pattern) {
         let translated = Translator::new().translate(pattern, &ast);
-        translated.map_err(|error| wrong(error.kind().to_string()))?;
+        translated.map_err(|error| does_not_compile(&error.kind().to_string()))?;
     }
     if literals::chars_min(&ast) == 0 {
         return Err("the pattern matches everything, for it matches the empty text".to_owned());
@@ -327,7 +327,11 @@ fn read(pattern: &str) -> Result<Ast, String> {
     Ok(ast)
 }
 
-/// Whether a pattern may switch Unicode off.
+fn does_not_compile(why: &str) -> String {
+    format!("the pattern does not compile: {why}")
+}
+
+/// Returns true if a pattern may switch Unicode off.
 fn has_flag_u(pattern: &str) -> bool {
     pattern.split("(?").skip(1).any(|rest| {
         rest.chars().take_while(|c| c.is_ascii_alphabetic() || *c == '-').any(|c| c == 'u')

@@ -1,8 +1,8 @@
-//! Phrases: what skills say a task of theirs sounds like.
+//! Finds the trigger phrases that skills declare.
 //!
-//! The phrases of all skills are one automaton. Case makes no difference, nor do blanks, hyphens and
-//! underscores between words. A phrase stands between the ends of words, and its last word may be inflected;
-//! scripts that do not put blanks between words have no such ends.
+//! The phrases of all skills form one automaton. Case is ignored, and so is the difference between spaces,
+//! hyphens and underscores. A phrase must begin and end at word boundaries, and its last word may be
+//! inflected. Scripts without spaces between words have no such boundaries.
 
 use std::collections::HashMap;
 
@@ -18,18 +18,18 @@ use crate::selection::Reason;
 use crate::task::Task;
 use crate::words::{Language, is_dense, is_mark};
 
-/// Several words that stand together are seldom an accident.
+/// The strength of a phrase of several words, which is seldom an accident.
 const SEVERAL_WORDS: f32 = 0.85;
-/// One word may be.
+/// The strength of a single word, which may be an accident.
 const ONE_WORD: f32 = 0.75;
-/// A word that many skills have.
+/// The strength of a word that many skills contain.
 const COMMON: f32 = 0.45;
-/// What common words of one skill come to together, however many are found: long tasks have many of them.
+/// The cap on the common words of a skill combined, because long tasks contain many of them.
 const COMMON_TOGETHER_MAX: f32 = 0.5;
-/// The share of skills from which on a word is common.
+/// The share of skills above which a word is common.
 const COMMON_SHARE: f32 = 0.15;
 
-/// The phrases that speak for skills.
+/// The trigger phrases of all skills.
 #[derive(Debug)]
 pub(crate) struct Phrases(PhraseSet);
 
@@ -38,8 +38,8 @@ impl Phrases {
         Phrases(PhraseSet::new(documents, |document| &document.triggers.keywords))
     }
 
-    /// The skills with a phrase in the task, in the order of the catalog. The reason is a skill's longest
-    /// phrase; others add to its strength, common words only so much.
+    /// Returns the skills with a phrase in the task, in catalog order. The reason is the skill's longest
+    /// phrase; others add to its strength, common words only up to a cap.
     pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
         let found = self.0.find(&task.text);
         let evidence = found.chunk_by(|a, b| a.skill == b.skill).filter_map(|found| {
@@ -54,19 +54,20 @@ impl Phrases {
     }
 }
 
-/// The strength of all phrases of a skill that were found.
+/// Combines the strengths of a skill's phrases in the task.
 fn together(strengths: impl Iterator<Item = f32>) -> f32 {
     let (common, telling): (Vec<f32>, Vec<f32>) = strengths.partition(|each| *each <= COMMON);
     combine(telling.into_iter().chain([combine(common).min(COMMON_TOGETHER_MAX)]))
 }
 
-/// The longest phrase; the first of them, where several are as long.
+/// Returns the longest phrase; ties go to the first.
 pub(super) fn longest<'a, 'b>(found: &'b [Found<'a>]) -> Option<&'b Found<'a>> {
     found.iter().rev().max_by_key(|found| found.phrase.text.chars().count())
 }
 
-/// An automaton that finds all texts in a text, overlapping ones too. It is made fast rather than small:
-/// catalogs change more often than a process asks a thousand questions.
+/// Builds an automaton that finds all texts, including overlapping ones. The contiguous NFA is quick to
+/// build, which matters more than search speed: catalogs change often, and a process answers few tasks per
+/// catalog.
 pub(super) fn automaton<S: AsRef<[u8]>>(texts: &[S]) -> Option<AhoCorasick> {
     AhoCorasick::builder()
         .match_kind(MatchKind::Standard)
@@ -75,19 +76,19 @@ pub(super) fn automaton<S: AsRef<[u8]>>(texts: &[S]) -> Option<AhoCorasick> {
         .ok()
 }
 
-/// Phrases of skills, each once.
+/// The phrases of all skills, without duplicates.
 #[derive(Debug)]
 pub(super) struct PhraseSet {
     phrases: Vec<Phrase>,
     automaton: Option<AhoCorasick>,
 }
 
-/// A phrase with the skills that have it.
+/// A phrase with the skills that declare it.
 #[derive(Debug)]
 pub(super) struct Phrase {
-    /// In the one spelling that is compared.
+    /// The normalised text.
     text: String,
-    /// Where its last word begins; the end of the text, if it does not end with a word.
+    /// The start of the last word, or the end of the text if it does not end with a word.
     last: usize,
     owners: Vec<Owner>,
 }
@@ -95,13 +96,13 @@ pub(super) struct Phrase {
 #[derive(Debug)]
 struct Owner {
     skill: usize,
-    /// The phrase's place among those of the skill.
+    /// The position of the phrase in the skill's list.
     place: usize,
-    /// As the skill has it.
+    /// The phrase as the skill declares it.
     written: String,
 }
 
-/// A phrase of a skill that is in the text.
+/// A phrase of a skill that occurs in the text.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
     pub(super) skill: usize,
@@ -142,7 +143,7 @@ impl PhraseSet {
         PhraseSet { phrases, automaton }
     }
 
-    /// Every phrase that is in a text, by skill and by its place among the skill's phrases.
+    /// Returns every phrase that occurs in a text, ordered by skill and by position in its list.
     pub(super) fn find(&self, text: &str) -> Vec<Found<'_>> {
         let Some(automaton) = &self.automaton else { return Vec::new() };
         let text = plain(&text[..text.floor_char_boundary(TASK_BYTES_MAX)]);
@@ -176,12 +177,13 @@ impl Phrase {
         &self.text[self.last..]
     }
 
-    /// What does not change when the last word is inflected.
+    /// The part of the phrase that stays the same when the last word is inflected.
     fn core(&self) -> &str {
         &self.text[..self.last + core(self.last()).len()]
     }
 
-    /// Whether the phrase stands in a text where its core does: at the ends of words, inflected or not.
+    /// Returns true if the phrase occurs in a text at a match of its core: at word boundaries, inflected or
+    /// not.
     fn stands_at(
         &self,
         start: usize,
@@ -202,7 +204,7 @@ impl Phrase {
         word == self.last() || is_inflected(self.last(), word, language)
     }
 
-    /// How likely it alone makes its skill right.
+    /// Returns the probability that the skill is right given this phrase alone.
     fn strength(&self) -> f32 {
         let english = Language::ENGLISH;
         let mut words = self.text.split(' ');
@@ -216,8 +218,8 @@ impl Phrase {
     }
 }
 
-/// A text in the spelling in which texts are compared: no cases, and one blank where there are blanks,
-/// hyphens and underscores.
+/// Normalises a text for comparison: folds case, and replaces runs of spaces, hyphens and underscores with
+/// one space.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut add = |c: char| match c {
@@ -241,36 +243,39 @@ fn blank(plain: &mut String) {
     }
 }
 
-/// A phrase that would be found everywhere: one letter, or words without a meaning of their own.
+/// Returns true for a phrase that would match everywhere: a single letter, or nothing but stop words.
 fn says_nothing(text: &str) -> bool {
     let mut chars = text.chars();
     let is_one = matches!((chars.next(), chars.next()), (Some(c), None) if !is_unbounded(c));
-    let is_mark = |c: char| matches!(c, ',' | '.' | ';' | ':' | '!' | '?' | '"' | '(' | ')');
-    let mut words = text.split(' ').map(|word| word.trim_matches(is_mark));
+    let mut words = text.split(' ').map(|word| word.trim_matches(is_punctuation));
     is_one || words.all(|word| word.is_empty() || Language::ENGLISH.is_stop_word(word))
 }
 
-/// Whether a letter belongs to words that have ends.
+fn is_punctuation(c: char) -> bool {
+    matches!(c, ',' | '.' | ';' | ':' | '!' | '?' | '"' | '(' | ')')
+}
+
+/// Returns true if a letter belongs to words that have boundaries.
 fn is_bounded(c: char) -> bool {
     (c.is_alphanumeric() || is_mark(c)) && !is_unbounded(c)
 }
 
-/// Whether a letter belongs to a script in which one word goes over into the next: without blanks, or, in
-/// Korean, with particles at the end of words.
+/// Returns true if a letter belongs to a script without clear word boundaries: written without spaces or, in
+/// Korean, with particles attached to words.
 fn is_unbounded(c: char) -> bool {
     is_dense(c) || matches!(c, '\u{ac00}'..='\u{d7af}')
 }
 
-/// What all forms of a word begin with.
+/// Returns the part that all inflections of a word begin with.
 fn core(word: &str) -> &str {
     let changes = word.len() >= 4 && word.is_ascii() && word.ends_with(['e', 'y']);
     if changes { &word[..word.len() - 1] } else { word }
 }
 
-/// Whether a word of a text is another form of a word of a phrase.
+/// Returns true if a word of a text is an inflection of a word of a phrase.
 ///
-/// English forms go by their endings: stems would take `important` for a form of `import`. In other languages
-/// stems decide, as long as the word is not much longer.
+/// English inflections are recognised by their endings, because stems would take `important` for a form of
+/// `import`. In other languages stems decide, unless the word is much longer.
 fn is_inflected(word: &str, form: &str, language: &mut impl FnMut() -> Language) -> bool {
     const LONGER_MAX: usize = 5;
     const CHARS_MIN: usize = 3;
@@ -288,7 +293,7 @@ fn is_inflected(word: &str, form: &str, language: &mut impl FnMut() -> Language)
     if chars < CHARS_MIN {
         return false;
     }
-    // `planning`, `dropped`: the last letter is written twice.
+    // The last letter is doubled in `planning` and `dropped`.
     let undoubled = word.chars().next_back().and_then(|last| ending.strip_prefix(last));
     let is_english = match ending {
         "es" | "ed" | "ing" | "ings" => true,

@@ -143,7 +143,7 @@ fn overlapping_phrases_are_all_found() {
     assert!((found[0].strength - combine([0.85, 0.85])).abs() < 1e-6);
 }
 
-/// What [`PhraseSet::find`] should find, by looking at every part of the text.
+/// The expected result of [`PhraseSet::find`], computed by trying every part of the text.
 fn naive(phrase: &str, text: &str) -> bool {
     let (phrase, text) = (plain(phrase), plain(text));
     let language = Language::of(&text);

@@ -1,5 +1,5 @@
-//! All stages that work by what skills declare: hints, events, paths, phrases, patterns, and what speaks
-//! against them.
+//! Combines the stages that use what skills declare: hints, events, paths, phrases, patterns and negative
+//! phrases.
 
 use super::events::Events;
 use super::hints::Hints;
@@ -13,7 +13,7 @@ use crate::selection::Unresolved;
 use crate::settings::{Stage, Stages};
 use crate::task::Task;
 
-/// The declarations of a catalog, compiled.
+/// The compiled triggers of a catalog.
 #[derive(Debug)]
 pub(crate) struct Triggers {
     hints: Hints,
@@ -24,14 +24,14 @@ pub(crate) struct Triggers {
     negatives: Negatives,
 }
 
-/// What declarations say about a task.
+/// The triggers that fired for a task.
 #[derive(Debug, Default)]
 pub(crate) struct Fired {
-    /// What speaks for skills.
+    /// Evidence for skills.
     pub(crate) pro: Vec<Evidence>,
-    /// What speaks against them.
+    /// Evidence against skills.
     pub(crate) contra: Vec<Evidence>,
-    /// Names that lead nowhere.
+    /// Names in hints that do not identify a single skill.
     pub(crate) unresolved: Vec<Unresolved>,
 }
 
@@ -47,7 +47,7 @@ impl Triggers {
         }
     }
 
-    /// Declarations that cannot be used: the skill's place, what it declares, and why.
+    /// Iterates over triggers that cannot be used: the index of the skill, the trigger and the reason.
     pub(crate) fn problems(&self) -> impl Iterator<Item = (usize, &str, &str)> {
         let globs = self.paths.problems().iter();
         let globs = globs.map(|found| (found.skill, found.glob.as_str(), found.message.as_str()));

@@ -1,17 +1,17 @@
-//! A table of words: what was worked out for a word once is found again.
+//! A hash table keyed by words.
 //!
-//! Most words are short, and a short word is a number. Comparing numbers that stand in the table spares a walk
-//! to a string elsewhere in memory, which is most of what a lookup costs.
+//! Most words are short enough to be stored as integers. Comparing integers within the table avoids following
+//! a pointer to a string, which is most of the cost of a lookup.
 
 use foldhash::{HashMap, HashMapExt};
 
-/// Something a word.
+/// A map from words to values.
 pub(crate) struct Table<T> {
     short: HashMap<u128, T>,
     long: HashMap<Box<str>, T>,
 }
 
-/// A word of at most 15 bytes as a number: its bytes, and its length above them.
+/// Encodes a word of at most 15 bytes as an integer: its bytes, and its length above them.
 fn number(word: &str) -> Option<u128> {
     let mut bytes = [0; 16];
     bytes.get_mut(..word.len()).filter(|room| room.len() < 16)?.copy_from_slice(word.as_bytes());

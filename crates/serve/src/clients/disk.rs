@@ -1,5 +1,5 @@
-//! Configuration files of others on the disk: read within limits, written whole or not at all, and remembered, so that what was
-//! made for our entry can go with it.
+//! Configuration files of other programs on disk: read within limits, written atomically, with a
+//! record of our changes so that everything created for our entry can be removed with it.
 
 use std::io;
 
@@ -13,140 +13,93 @@ use super::Client;
 use super::edit::{EditError, Made, Place, is_bare};
 use crate::limits::{CONFIG_BYTES_MAX, RECORD_BYTES_MAX};
 
-/// Why a file stays as it is.
+/// The reason why a file was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It says something that cannot be changed.
     #[error("{path}: {source}")]
-    Edit {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Why.
-        source: EditError,
-    },
-    /// The entry is somebody else's.
+    Edit { path: Utf8PathBuf, source: EditError },
+    /// The entry is not ours.
     #[error("the entry `{name}` of {path} is not ours: {found}")]
-    Foreign {
-        /// The file.
-        path: Utf8PathBuf,
-        /// The name of the entry.
-        name: String,
-        /// What it is.
-        found: Box<Value>,
-    },
-    /// It is a link.
+    Foreign { path: Utf8PathBuf, name: String, found: Box<Value> },
     #[error("{path} is a link to {target}, which may belong to others as well")]
-    Link {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Where it leads.
-        target: String,
-    },
-    /// It is behind a link that leads out of the project.
+    Link { path: Utf8PathBuf, target: String },
+    /// The file is behind a symbolic link that leads out of the project.
     #[error("{path} is outside of the project: {link} is a symbolic link to {target}")]
-    OutsideProject {
-        /// The file.
-        path: Utf8PathBuf,
-        /// The link.
-        link: Utf8PathBuf,
-        /// The path that it leads to.
-        target: String,
-    },
-    /// It was made read-only.
+    OutsideProject { path: Utf8PathBuf, link: Utf8PathBuf, target: String },
     #[error("{path} is read-only")]
-    ReadOnly {
-        /// The file.
-        path: Utf8PathBuf,
-    },
-    /// It cannot be read.
+    ReadOnly { path: Utf8PathBuf },
     #[error("{path}: {source}")]
-    Read {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Why.
-        source: ReadError,
-    },
-    /// Somebody else has changed it just now.
+    Read { path: Utf8PathBuf, source: ReadError },
+    /// Another program has changed the file since it was read.
     #[error("{path} was changed by somebody else just now")]
-    Changed {
-        /// The file.
-        path: Utf8PathBuf,
-    },
-    /// It cannot be written.
+    Changed { path: Utf8PathBuf },
     #[error("{path} cannot be written: {source}")]
-    Write {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Write { path: Utf8PathBuf, source: io::Error },
 }
 
-/// What became of a file.
+/// The change made to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// There was none, and now there is.
+    /// The file did not exist and was created.
     Made,
-    /// It has the entry now, or has it no more.
+    /// The entry was added or removed.
     Changed,
-    /// It was as it should be.
+    /// The file was already as requested.
     Unchanged,
-    /// It was made for the entry, and is gone with it.
+    /// The file had been created for the entry and was deleted with it.
     Removed,
-    /// It has the entry again that ours had replaced.
+    /// The entry that ours had replaced was restored.
     Restored,
 }
 
-/// Whose entry a file has.
+/// The entry in a file, and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// There is none of that name.
     Nothing,
-    /// Ours.
     Ours(Value),
-    /// Somebody else's, under the same name.
+    /// Another program's entry with the same name.
     Foreign(Value),
 }
 
-/// A configuration file, and the folder where we remember what we did to it.
+/// A configuration file, and the folder with the records of our changes.
 pub struct Config<'a> {
-    /// The file.
     pub path: &'a Utf8Path,
-    /// Whose file it is.
+    /// The client to which the file belongs.
     pub client: &'a Client,
     /// The name of the entry.
     pub name: &'a str,
-    /// What we remember.
+    /// The folder with the records.
     pub memory: &'a Utf8Path,
-    /// The project that the file belongs to: it is not read or written through a link that leads out of it. `None` for
-    /// a user's own file.
+    /// The project of the file: it is not read or written through a link that leads out of it.
+    /// `None` for the user's own file.
     pub project: Option<&'a Utf8Path>,
 }
 
-/// What was made for an entry.
+/// A record of what was created for an entry.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Record {
     path: String,
     name: String,
     #[serde(default)]
     file: bool,
-    /// Folders that were made, the outermost first.
+    /// Folders that were created, the outermost first.
     #[serde(default)]
     folders: Vec<Utf8PathBuf>,
     made: Made,
-    /// What was written.
+    /// The entry as we wrote it.
     #[serde(default)]
     entry: Option<Value>,
-    /// What was there before.
+    /// The entry that ours replaced.
     #[serde(default)]
     former: Option<Former>,
 }
 
-/// An entry that ours has replaced. It may hold secrets, as the file itself does.
+/// An entry that ours replaced. May contain secrets, like the file itself.
 #[derive(Debug, Serialize, Deserialize)]
 struct Former {
     entry: Value,
-    /// Where the file was changed, and what stood and stands there: it goes back as it was written.
+    /// The position of the change, and the text there before and after it, for restoring the exact
+    /// bytes.
     at: usize,
     was: String,
     is: String,
@@ -157,7 +110,7 @@ impl Config<'_> {
     ///
     /// # Errors
     ///
-    /// [`FileError`].
+    /// Returns an error if the file cannot be read or parsed.
     pub fn get(&self) -> Result<Option<Value>, FileError> {
         match self.read()? {
             None => Ok(None),
@@ -165,11 +118,11 @@ impl Config<'_> {
         }
     }
 
-    /// The entry, and whose it is.
+    /// The entry and its owner.
     ///
     /// # Errors
     ///
-    /// [`FileError`].
+    /// Returns an error if the file cannot be read or parsed.
     pub fn find(&self) -> Result<Found, FileError> {
         Ok(match self.get()? {
             None => Found::Nothing,
@@ -178,11 +131,11 @@ impl Config<'_> {
         })
     }
 
-    /// Puts the entry in.
+    /// Adds the entry.
     ///
     /// # Errors
     ///
-    /// [`FileError`]; then the file is as it was.
+    /// Returns an error if the file cannot be changed; it is unchanged then.
     pub fn set(&self, entry: &Value) -> Result<Done, FileError> {
         let record = Record { entry: Some(entry.clone()), ..self.record() };
         let Some((text, stamp)) = self.read()? else {
@@ -190,7 +143,8 @@ impl Config<'_> {
             let made = Made { objects: self.client.keys.len() + 1, opened: false };
             let record = Record { file: true, folders: self.missing_folders(), made, ..record };
             self.write(&text)?;
-            // What is not remembered is not taken away later: an empty list stays, which does no harm.
+            // Without a record, the empty objects stay behind when the entry is removed, which does
+            // no harm.
             let _ = self.remember(&record);
             return Ok(Done::Made);
         };
@@ -202,11 +156,11 @@ impl Config<'_> {
         Ok(Done::Changed)
     }
 
-    /// Puts the entry in the place of another one of that name, which [`Config::remove`] gives back.
+    /// Replaces another entry of that name; [`Config::remove`] restores it.
     ///
     /// # Errors
     ///
-    /// [`FileError`]; then the file is as it was.
+    /// Returns an error if the file cannot be changed; it is unchanged then.
     pub fn replace(&self, entry: &Value) -> Result<Done, FileError> {
         match self.find()? {
             Found::Nothing => self.set(entry),
@@ -230,18 +184,19 @@ impl Config<'_> {
         self.writable(stamp)?;
         let former = Some(Former::of(found, &text, &edited));
         let record = Record { made, entry: Some(entry.clone()), former, ..self.record() };
-        // What cannot be remembered could not be given back.
+        // Write the record first: without it, the entry could not be restored.
         self.remember(&record)
             .map_err(|source| FileError::Write { path: self.record_file(), source })?;
         self.write(&edited)?;
         Ok(Done::Changed)
     }
 
-    /// Takes our entry out, and puts back what it has replaced.
+    /// Removes our entry, and restores the one that it replaced.
     ///
     /// # Errors
     ///
-    /// [`FileError`], also for an entry that is not ours; then the file is as it was.
+    /// Returns an error if the entry is not ours or the file cannot be changed; it is unchanged
+    /// then.
     pub fn remove(&self) -> Result<Done, FileError> {
         let Some((text, stamp)) = self.read()? else { return Ok(Done::Unchanged) };
         let record = self.recall();
@@ -264,7 +219,7 @@ impl Config<'_> {
         if record.file && is_bare(self.client.format, &edited) {
             self.remove_file()?;
             for folder in record.folders.iter().rev() {
-                // One that holds something else by now stays.
+                // This fails if the folder contains something else by now, which is intended.
                 let _ = std::fs::remove_dir(folder);
             }
             self.forget();
@@ -275,7 +230,7 @@ impl Config<'_> {
         Ok(Done::Changed)
     }
 
-    /// An entry is ours if it is what we have written, or starts what we would.
+    /// Returns true if the entry is what we wrote, or starts our own program.
     fn is_ours(&self, entry: &Value, record: &Record) -> bool {
         record.entry.as_ref() == Some(entry) || self.client.starts_us(entry)
     }
@@ -306,17 +261,14 @@ impl Config<'_> {
         }
     }
 
-    /// Whether the file may be written, and is still the one that was read.
+    /// Checks that the file may be written and has not changed since it was read.
     fn writable(&self, stamp: Option<Stamp>) -> Result<(), FileError> {
         let path = self.path.to_owned();
         let metadata = std::fs::metadata(self.path).map_err(|source| self.unwritten(source))?;
         if metadata.permissions().readonly() {
             return Err(FileError::ReadOnly { path });
         }
-        match Stamp::of(self.path) == stamp {
-            true => Ok(()),
-            false => Err(FileError::Changed { path }),
-        }
+        if Stamp::of(self.path) == stamp { Ok(()) } else { Err(FileError::Changed { path }) }
     }
 
     fn write(&self, text: &str) -> Result<(), FileError> {
@@ -337,7 +289,8 @@ impl Config<'_> {
         removed.map_err(|source| self.unwritten(source))
     }
 
-    /// The project's folder and the place of the file beneath it, without links; `None` for a user's own file.
+    /// The project's folder and the path of the file beneath it, without links; `None` for the
+    /// user's own file.
     fn in_project(&self) -> Result<Option<(Folder, Utf8PathBuf)>, FileError> {
         let inner =
             self.project.and_then(|project| Some((project, self.path.strip_prefix(project).ok()?)));
@@ -398,7 +351,7 @@ impl Config<'_> {
 }
 
 impl Former {
-    /// What a file had, from its text before and after.
+    /// Computes the changed region from the text before and after.
     fn of(entry: Value, before: &str, after: &str) -> Self {
         let at = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
         let at = before.floor_char_boundary(at).min(after.floor_char_boundary(at));
@@ -411,7 +364,8 @@ impl Former {
         Former { entry, at, was: was.to_owned(), is: is.to_owned() }
     }
 
-    /// A text with the former entry in the place of ours: as it was written, where that part of the file is still as it was.
+    /// Restores the former entry in place of ours: byte for byte, if that part of the file is
+    /// unchanged.
     fn restore(&self, place: &Place<'_>, text: &str, made: Made) -> Result<String, EditError> {
         let there = text.get(self.at..).filter(|rest| rest.starts_with(&self.is));
         let moved = || text.find(&self.is).filter(|at| text.rfind(&self.is) == Some(*at));

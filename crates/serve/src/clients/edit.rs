@@ -1,67 +1,56 @@
-//! One entry of a configuration file: looked up, put in, and taken out again. Nothing here touches a disk.
+//! Looks up, adds and removes one entry in the text of a configuration file. Does no I/O.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Format, jsonc, tables};
 
-/// Why a text was not changed.
+/// The reason why a text was not changed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EditError {
-    /// Not written in its format.
+    /// The text has a syntax error.
     #[error("this is not {format}: {message}")]
     Syntax {
-        /// The format.
         format: &'static str,
-        /// What the parser says, with the place.
+        /// The parser's message, with the position.
         message: String,
     },
-    /// Something else stands where a list of servers, or the way to it, should be.
+    /// There is something other than an object on the path to the list of servers.
     #[error("{key} is {found}, not an object")]
     NotAnObject {
-        /// The keys to it, or the whole file.
+        /// The path, or "the file".
         key: String,
-        /// What it is, with its article.
+        /// The type of the value, with its article.
         found: &'static str,
     },
-    /// A key that is there twice: which of them counts, only the client knows.
+    /// A duplicate key: clients differ in which one they use.
     #[error("`{0}` is there twice")]
     Twice(String),
     /// Another entry has the name.
     #[error("there is another entry called `{name}`: {found}")]
-    Taken {
-        /// The name.
-        name: String,
-        /// What it is.
-        found: Box<Value>,
-    },
-    /// A form of writing that cannot be changed without touching the rest.
+    Taken { name: String, found: Box<Value> },
+    /// The syntax cannot be edited without changing other parts of the text.
     #[error("`{key}` is written in a form that cannot be changed without touching the rest")]
-    Form {
-        /// The keys to it.
-        key: String,
-    },
+    Form { key: String },
 }
 
-/// What had to be made for an entry, so that it can be taken away again with it.
+/// The objects created for an entry, so that they can be removed with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// How many of the objects around it, from the inside.
+    /// The number of created objects around the entry, from the inside.
     #[serde(default)]
     pub objects: usize,
-    /// Whether the object that it is in was an empty pair of braces on one line.
+    /// True if the enclosing object was an empty pair of braces on one line.
     #[serde(default)]
     pub opened: bool,
 }
 
-/// The place of an entry in a text.
+/// The location of an entry in a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// How the text is written.
     pub format: Format,
-    /// The keys to the list of servers.
+    /// The keys of the path to the list of servers.
     pub keys: &'a [String],
-    /// The name of the entry.
     pub name: &'a str,
 }
 
@@ -70,7 +59,7 @@ impl Place<'_> {
     ///
     /// # Errors
     ///
-    /// [`EditError`].
+    /// Returns an error if the text cannot be parsed or a key is duplicated.
     pub fn get(&self, text: &str) -> Result<Option<Value>, EditError> {
         match self.format {
             Format::Json | Format::Jsonc => jsonc::get(self, text),
@@ -78,11 +67,11 @@ impl Place<'_> {
         }
     }
 
-    /// The text with the entry; nothing if it is there already.
+    /// The text with the entry added; `None` if it already contains it.
     ///
     /// # Errors
     ///
-    /// [`EditError`].
+    /// Returns an error if the text cannot be edited or another entry has the name.
     pub fn set(&self, text: &str, entry: &Value) -> Result<Option<(String, Made)>, EditError> {
         match self.get(text)? {
             Some(found) if found == *entry => return Ok(None),
@@ -101,11 +90,12 @@ impl Place<'_> {
         .map(Some)
     }
 
-    /// The text without the entry, and without what was made for it; nothing if it is not there.
+    /// The text without the entry, and without the objects created for it; `None` if there is no
+    /// entry.
     ///
     /// # Errors
     ///
-    /// [`EditError`].
+    /// Returns an error if the text cannot be edited.
     pub fn remove(&self, text: &str, made: Made) -> Result<Option<String>, EditError> {
         if self.get(text)?.is_none() {
             return Ok(None);
@@ -121,14 +111,14 @@ impl Place<'_> {
         EditError::Form { key: self.key(self.keys.len(), Some(self.name)) }
     }
 
-    /// The first keys, as people write them.
+    /// The path of the first `count` keys, with an optional name, joined with dots.
     pub(super) fn key(&self, count: usize, name: Option<&str>) -> String {
         let keys = self.keys.iter().take(count).map(String::as_str);
         keys.chain(name).collect::<Vec<_>>().join(".")
     }
 }
 
-/// A text that holds nothing but the entry.
+/// A complete text with only the entry.
 pub(super) fn whole(format: Format, keys: &[String], name: &str, entry: &Value) -> String {
     let place = Place { format, keys, name };
     match format {
@@ -137,7 +127,7 @@ pub(super) fn whole(format: Format, keys: &[String], name: &str, entry: &Value) 
     }
 }
 
-/// Whether a text holds nothing at all, so that a file of it can go.
+/// Returns true if a text is empty, so that its file can be deleted.
 pub(super) fn is_bare(format: Format, text: &str) -> bool {
     match format {
         Format::Json | Format::Jsonc => {

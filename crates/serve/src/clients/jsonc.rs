@@ -1,5 +1,6 @@
-//! Entries of JSON, with or without comments. The text is parsed for its ranges and then cut and pasted: an entry goes in right
-//! behind an opening brace, with a comma if others follow, so that all that was there stays in one piece.
+//! Edits entries in JSON, with or without comments. The text is parsed for its ranges and then
+//! spliced: an entry is inserted right after an opening brace, with a comma if others follow, so
+//! that everything else stays contiguous.
 
 use std::ops::Range;
 
@@ -16,10 +17,10 @@ use super::edit::{EditError, Made, Place};
 const BOM: char = '\u{feff}';
 const INDENT: &str = "  ";
 
-/// The objects on the way to an entry, from the outside.
+/// The objects on the path to an entry, from the outside.
 struct Way<'t, 'a> {
     objects: Vec<&'t Object<'a>>,
-    /// The keys that lead from each to the next.
+    /// The properties that lead from each object to the next.
     props: Vec<&'t ObjectProp<'a>>,
 }
 
@@ -41,7 +42,7 @@ pub(super) fn set(
         let made = Made { objects: place.keys.len() + 1, opened: false };
         return Ok((format!("{bom}{}{text}", whole(place, entry).trim_end()), made));
     };
-    // What is missing of the way is made along with the entry.
+    // Create the missing objects of the path together with the entry.
     let here = way.objects.len() - 1;
     let missing = place.keys.get(here..).unwrap_or_default();
     let (key, value) = nest(missing, place.name, entry);
@@ -68,7 +69,7 @@ pub(super) fn remove(place: &Place<'_>, text: &str, made: Made) -> Result<String
                 object.range.start <= comment.start && comment.end <= object.range.end
             })
     };
-    // What was made for the entry goes with it, as long as nothing else has moved in.
+    // Remove the objects created for the entry too, unless they contain something else by now.
     let last = way.objects.len() - 1;
     let gone = (0..made.objects.min(way.objects.len()))
         .take_while(|up| is_only(way.objects[last - up]))
@@ -94,7 +95,7 @@ pub(super) fn remove(place: &Place<'_>, text: &str, made: Made) -> Result<String
     Err(place.form())
 }
 
-/// A text that holds nothing but the entry.
+/// A complete text with only the entry.
 pub(super) fn whole(place: &Place<'_>, entry: &Value) -> String {
     let (key, value) = nest(place.keys, place.name, entry);
     let layout = Layout {
@@ -143,7 +144,7 @@ fn comment_ranges(parsed: &ParseResult<'_>) -> Vec<jsonc_parser::common::Range> 
     all.flat_map(|comments| comments.iter().map(|comment| comment.range())).collect()
 }
 
-/// Goes as far towards the entry as there are objects; nowhere if the text is empty.
+/// Follows the path to the entry as far as objects exist; `None` if the text is empty.
 fn walk<'t, 'a>(
     place: &Place<'_>,
     root: Option<&'t ast::Value<'a>>,
@@ -159,7 +160,7 @@ fn walk<'t, 'a>(
 }
 
 impl<'t, 'a> Way<'t, 'a> {
-    /// The entry, if the way leads to one.
+    /// The entry, if the path leads to one.
     fn entry(&self, place: &Place<'_>) -> Result<Option<&'t ObjectProp<'a>>, EditError> {
         match self.objects.get(place.keys.len()) {
             None => Ok(None),
@@ -200,7 +201,7 @@ fn only<'t, 'a>(
     }
 }
 
-/// The entry inside of the objects that it still needs.
+/// Wraps the entry in the missing objects.
 fn nest(missing: &[String], name: &str, entry: &Value) -> (String, Value) {
     match missing.split_first() {
         None => (name.to_owned(), entry.clone()),
@@ -211,19 +212,19 @@ fn nest(missing: &[String], name: &str, entry: &Value) -> (String, Value) {
     }
 }
 
-/// How a text is laid out around an object.
+/// The layout of a text around an object.
 struct Layout {
     newline: &'static str,
-    /// How far the line of the opening brace is indented.
+    /// The indentation of the line with the opening brace.
     base: String,
-    /// How far what is in the object is.
+    /// The indentation inside of the object.
     indent: String,
     unit: String,
-    /// Whether the object has lines of its own.
+    /// True if the object spans several lines.
     many: bool,
-    /// Whether it is an empty pair of braces that gets some.
+    /// True for an empty pair of braces that will span several lines.
     opens: bool,
-    /// Where something new goes.
+    /// The position for inserting a property.
     after: usize,
 }
 
@@ -254,7 +255,7 @@ impl Layout {
         }
     }
 
-    /// What to insert, and where.
+    /// Returns the text to insert, and its position.
     fn chunk(&self, target: &Object<'_>, key: &str, value: &Value) -> (usize, String) {
         let property = self.property(key, value);
         let comma = if target.properties.is_empty() { "" } else { "," };
@@ -277,7 +278,7 @@ impl Layout {
         out
     }
 
-    /// Objects a key a line; lists are short, and stay on theirs.
+    /// Formats a value: objects with a key per line, lists on one line, since they are short.
     fn pretty(&self, value: &Value, indent: &str, out: &mut String) {
         match value {
             Value::Object(object) if !object.is_empty() => {
@@ -303,7 +304,7 @@ impl Layout {
     }
 }
 
-/// Behind an opening brace, and behind the comments that stand on its line.
+/// The position after an opening brace and the comments on its line.
 fn after_brace(text: &str, brace: usize) -> usize {
     let mut at = brace + 1;
     loop {
@@ -321,7 +322,7 @@ fn after_brace(text: &str, brace: usize) -> usize {
     }
 }
 
-/// The blanks in front of something that is the first on its line.
+/// The indentation before a position, if it is the first on its line.
 fn line_indent(text: &str, at: usize) -> Option<&str> {
     let line = text[..at].rfind('\n')? + 1;
     let before = &text[line..at];
@@ -339,7 +340,7 @@ enum Lead {
     Kept,
 }
 
-/// What goes with a property: itself, the line break in front of it, and one comma.
+/// The ranges to cut for a property: the property, the preceding line break, and one comma.
 fn cuts(
     text: &str,
     object: &Object<'_>,
@@ -376,7 +377,7 @@ fn cuts(
     cuts
 }
 
-/// The comma between two places that have nothing but blanks and comments between them.
+/// The comma between two positions with only whitespace and comments between them.
 fn comma_in(text: &str, from: usize, to: usize) -> Option<usize> {
     let mut at = from;
     while at < to {
@@ -410,16 +411,14 @@ fn cut(text: &str, ranges: &[Range<usize>]) -> String {
     out
 }
 
-/// Whether an edited text says what it should: whoever edits by ranges had better look.
+/// Checks that an edited text has the expected value, since edits by ranges are error-prone.
 fn verify(place: &Place<'_>, text: &str, expected: &Value) -> Result<(), EditError> {
     let parsed = parse(place, text).map_err(|_| place.form())?;
-    match parsed.value.as_ref().map(value_of).as_ref() == Some(expected) {
-        true => Ok(()),
-        false => Err(place.form()),
-    }
+    let is_expected = parsed.value.as_ref().map(value_of).as_ref() == Some(expected);
+    if is_expected { Ok(()) } else { Err(place.form()) }
 }
 
-/// The object at the end of a way through a value.
+/// The object at a path of a value.
 fn slot<'v>(value: &'v mut Value, keys: &[String]) -> &'v mut Map<String, Value> {
     let mut here = value;
     for key in keys {
@@ -434,7 +433,7 @@ fn slot<'v>(value: &'v mut Value, keys: &[String]) -> &'v mut Map<String, Value>
 fn value_of(value: &ast::Value<'_>) -> Value {
     match value {
         ast::Value::StringLit(text) => Value::from(text.value.as_ref()),
-        // A number that is too large for us is still the same one before and after.
+        // Numbers that are too large are kept as text, which suffices for comparisons.
         ast::Value::NumberLit(number) => {
             serde_json::from_str(number.value).unwrap_or_else(|_| Value::from(number.value))
         }

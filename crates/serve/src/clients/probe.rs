@@ -1,4 +1,4 @@
-//! Starts a server as a client would, and asks who it is.
+//! Starts a server as a client would, and asks for its name, version and tools.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -11,65 +11,52 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::limits::PROBE_TIMEOUT;
 
-/// What is asked for: what every server of the last years speaks.
+/// The protocol version to request; supported by all recent servers.
 const PROTOCOL: &str = "2025-06-18";
-/// Most that is read of an answer.
+/// The maximum number of bytes read of the output.
 const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// How long a server has to end when nobody listens any more.
+/// The time that a server has to exit after its input was closed.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why a server is not as it should be.
+/// The reason why a probe failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// It does not start.
     #[error("`{program}` does not start: {source}")]
-    Start {
-        /// The program.
-        program: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// It ended, or said what is no answer.
+    Start { program: String, source: std::io::Error },
+    /// The server exited, or sent an invalid response.
     #[error("`{program}` did not answer `{asked}`: {why}")]
     Answer {
-        /// The program.
         program: String,
-        /// What it was asked.
+        /// The method that was called.
         asked: &'static str,
-        /// What happened instead.
         why: String,
     },
 }
 
-/// Who a server is.
+/// The information that a server gave about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probed {
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
-    /// The names of its tools.
     pub tools: Vec<String>,
 }
 
-/// A command, and where it is started.
+/// The command to probe, and its environment.
 pub struct Probe<'a> {
-    /// The program.
     pub program: &'a str,
-    /// Its arguments.
     pub args: &'a [String],
-    /// The folder that it stands in.
+    /// The working folder.
     pub folder: &'a Utf8Path,
-    /// All that it sees of the environment.
+    /// The complete environment; nothing is inherited.
     pub vars: &'a BTreeMap<String, String>,
 }
 
 impl Probe<'_> {
-    /// Starts the command, asks, and ends it.
+    /// Starts the command, queries it, and stops it.
     ///
     /// # Errors
     ///
-    /// [`ProbeError`].
+    /// Returns an error if the server does not start or answer.
     pub async fn ask(&self) -> Result<Probed, ProbeError> {
         let mut command = Command::new(self.program);
         command.args(self.args).current_dir(self.folder).env_clear().envs(self.vars);
@@ -81,7 +68,7 @@ impl Probe<'_> {
             Ok(probed) => probed,
             Err(_) => Err(self.silent("initialize", "it took too long")),
         };
-        // Its input is closed by now, which is how a client says goodbye.
+        // Its stdin is closed by now, which is how a client ends a session.
         if tokio::time::timeout(END_TIMEOUT, child.wait()).await.is_err() {
             let _ = child.kill().await;
         }
@@ -100,12 +87,11 @@ impl Probe<'_> {
         let known = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         self.send(&mut input, "initialize", &known).await?;
         let tools = self.call(&mut input, &mut lines, "tools/list", json!({})).await?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let tools = tools["tools"].as_array().into_iter().flatten();
         Ok(Probed {
-            name: text(&hello["serverInfo"]["name"]),
-            version: text(&hello["serverInfo"]["version"]),
-            tools: tools.map(|tool| text(&tool["name"])).collect(),
+            name: string_value(&hello["serverInfo"]["name"]),
+            version: string_value(&hello["serverInfo"]["version"]),
+            tools: tools.map(|tool| string_value(&tool["name"])).collect(),
         })
     }
 
@@ -148,4 +134,8 @@ impl Probe<'_> {
     fn silent(&self, asked: &'static str, why: &str) -> ProbeError {
         ProbeError::Answer { program: self.program.to_owned(), asked, why: why.to_owned() }
     }
+}
+
+fn string_value(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }

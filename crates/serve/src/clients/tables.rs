@@ -1,4 +1,5 @@
-//! Entries of TOML: a table at the end of the file. Nothing in front of it is touched, and it is found again by its header.
+//! Edits entries in TOML: adds a table at the end of the file, and finds it again by its header.
+//! Everything before it is unchanged.
 
 use std::ops::Range;
 
@@ -25,15 +26,16 @@ pub(super) fn set(
     let table = whole(place, entry, newline);
     let edited = match text {
         "" => table,
-        // A blank line between.
+        // Separate it with a blank line.
         text if text.ends_with('\n') => format!("{text}{newline}{table}"),
-        // A file whose last line has no end keeps it that way.
+        // If the last line has no line break, keep it that way.
         text => format!("{text}{newline}{}", table.trim_end()),
     };
     let is_right = get(place, &edited).is_ok_and(|found| found.as_ref() == Some(entry));
-    match is_right && is_same_otherwise(place, text, &edited) {
-        true => Ok((edited, Made::default())),
-        false => Err(place.form()),
+    if is_right && is_same_otherwise(place, text, &edited) {
+        Ok((edited, Made::default()))
+    } else {
+        Err(place.form())
     }
 }
 
@@ -51,13 +53,10 @@ pub(super) fn remove(place: &Place<'_>, text: &str) -> Result<String, EditError>
     }
     edited.push_str(&text[at..]);
     let is_gone = get(place, &edited).is_ok_and(|found| found.is_none());
-    match is_gone && is_same_otherwise(place, &edited, text) {
-        true => Ok(edited),
-        false => Err(place.form()),
-    }
+    if is_gone && is_same_otherwise(place, &edited, text) { Ok(edited) } else { Err(place.form()) }
 }
 
-/// The table, with its header.
+/// Renders the table with its header.
 pub(super) fn whole(place: &Place<'_>, entry: &Value, newline: &str) -> String {
     let keys = place.keys.iter().map(String::as_str).chain([place.name]);
     let path: Vec<String> = keys.map(|key| toml_edit::Key::new(key).to_string()).collect();
@@ -93,7 +92,7 @@ fn parse(text: &str) -> Result<Document<&str>, EditError> {
     })
 }
 
-/// The table that lists the servers, if there is one.
+/// The table of servers, if there is one.
 fn walk<'d>(place: &Place<'_>, root: &'d Table) -> Result<Option<&'d dyn TableLike>, EditError> {
     let mut here: &dyn TableLike = root;
     for (at, key) in place.keys.iter().enumerate() {
@@ -110,7 +109,7 @@ fn walk<'d>(place: &Place<'_>, root: &'d Table) -> Result<Option<&'d dyn TableLi
     Ok(Some(here))
 }
 
-/// The lines of a table and of those below it, each with the blank line in front.
+/// Collects the lines of a table and its sub-tables, each with the preceding blank line.
 fn gather(table: &Table, text: &str, blocks: &mut Vec<Range<usize>>) -> Option<()> {
     if !table.is_implicit() {
         if table.is_dotted() {
@@ -129,7 +128,8 @@ fn gather(table: &Table, text: &str, blocks: &mut Vec<Range<usize>>) -> Option<(
     inner.all(|gathered| gathered.is_some()).then_some(())
 }
 
-/// Whole lines, with one line break in front where there is a blank line, or where the file ends without one.
+/// Extends a range to whole lines, plus the preceding line break if there is a blank line or the
+/// file has no final line break.
 fn block(text: &str, from: usize, to: usize) -> Range<usize> {
     let start = text[..from].rfind('\n').map_or(0, |at| at + 1);
     let end = text[to..].find('\n').map(|at| to + at + 1);
@@ -144,7 +144,7 @@ fn block(text: &str, from: usize, to: usize) -> Range<usize> {
     start..end.unwrap_or(text.len())
 }
 
-/// Whether two texts say the same but for the entry, which only the second one has.
+/// Returns true if two texts are equal except for the entry, which only the second one has.
 fn is_same_otherwise(place: &Place<'_>, without: &str, with: &str) -> bool {
     let (Ok(without), Ok(with)) = (parse(without), parse(with)) else { return false };
     let mut with = value_of(&Item::Table(with.as_table().clone()));
@@ -153,7 +153,7 @@ fn is_same_otherwise(place: &Place<'_>, without: &str, with: &str) -> bool {
         let mut here = value;
         for key in place.keys {
             let Some(object) = here.as_object_mut() else { return false };
-            // An empty list of servers is as good as none.
+            // Treat a missing table of servers as empty.
             here = object.entry(key.clone()).or_insert_with(|| Value::Object(Map::new()));
         }
         if let Some(list) = here.as_object_mut() {
@@ -164,13 +164,10 @@ fn is_same_otherwise(place: &Place<'_>, without: &str, with: &str) -> bool {
 }
 
 fn value_of(item: &Item) -> Value {
-    let of_table = |table: &dyn TableLike| {
-        Value::Object(table.iter().map(|(key, item)| (key.to_owned(), value_of(item))).collect())
-    };
     match item {
         Item::None => Value::Null,
-        Item::Table(table) => of_table(table),
-        Item::ArrayOfTables(tables) => tables.iter().map(|table| of_table(table)).collect(),
+        Item::Table(table) => table_value(table),
+        Item::ArrayOfTables(tables) => tables.iter().map(|table| table_value(table)).collect(),
         Item::Value(value) => match value {
             toml_edit::Value::String(text) => Value::from(text.value().as_str()),
             toml_edit::Value::Integer(number) => Value::from(*number.value()),
@@ -180,7 +177,11 @@ fn value_of(item: &Item) -> Value {
             toml_edit::Value::Array(items) => {
                 items.iter().map(|item| value_of(&Item::Value(item.clone()))).collect()
             }
-            toml_edit::Value::InlineTable(table) => of_table(table),
+            toml_edit::Value::InlineTable(table) => table_value(table),
         },
     }
+}
+
+fn table_value(table: &dyn TableLike) -> Value {
+    Value::Object(table.iter().map(|(key, item)| (key.to_owned(), value_of(item))).collect())
 }

@@ -1,5 +1,5 @@
-//! The API: a table of endpoints, each with the types of what goes in and comes out. The router and the OpenAPI document are
-//! made of the same table, so that neither can say what the other does not.
+//! The API: a table of endpoints, each with its input and output types. The router and the OpenAPI document are built
+//! from the same table, so they cannot disagree.
 
 mod budgets;
 mod costs;
@@ -38,77 +38,74 @@ use super::problem::Problem;
 use super::token::Keys;
 use crate::house::House;
 
-/// Where a page exchanges its code for a session; the one address of the API that needs no token.
+/// The path where a page exchanges its code for a session; the only path of the API that needs no token.
 pub const SESSION: &str = "/api/v1/session";
 
-/// Where everything is described.
+/// The path of the OpenAPI document.
 const DOCUMENT: &str = "/api/v1/openapi.json";
 
-/// The most items of one page.
+/// The maximum number of items on a page.
 pub const PAGE_MAX: usize = 500;
-/// How many items a page has if nobody says.
+/// The default number of items on a page.
 pub const PAGE_USUAL: usize = 50;
 
-/// No parameters, no query or no body.
+/// No path parameters, no query or no body.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 pub struct Nothing {}
 
-/// Nothing more to say: an empty object.
+/// An empty object.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoWords {}
 
-/// What an endpoint is asked.
+/// The parsed request of an endpoint.
 pub struct Call<P = Nothing, Q = Nothing, B = Nothing> {
-    /// What is served.
+    /// The state that is served.
     pub house: House,
-    /// Who may come in.
+    /// The accepted tokens.
     pub keys: Arc<Keys>,
     /// The parameters of the path.
     pub path: P,
-    /// The query.
     pub query: Q,
-    /// Which page of a list is wanted.
+    /// The requested page of a list.
     pub paging: Paging,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body.
     pub body: B,
 }
 
-/// What an endpoint answers.
+/// The result of an endpoint.
 pub type Answer<R> = Result<R, Problem>;
 
-/// One page of a list.
+/// A page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Page<T> {
-    /// The items, in their order.
+    /// The items, in order.
     pub items: Vec<T>,
-    /// What to ask for as `cursor` to get the next page; none on the last.
+    /// The `cursor` of the next page; none on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// How many there are in all, where that is known.
+    /// The total number of items, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<usize>,
 }
 
-/// Which page of a list.
+/// The requested page of a list.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Paging {
-    /// Where to go on: `next` of the page before.
+    /// The position to continue from: `next` of the previous page.
     #[schemars(regex(pattern = r"^[0-9]{1,15}$"))]
     pub cursor: Option<String>,
-    /// How many items at most; 50 if nothing is said.
+    /// The maximum number of items; 50 by default.
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<usize>,
 }
 
 impl Paging {
-    /// How many items are wanted.
+    /// The number of items requested.
     ///
     /// # Errors
     ///
-    /// When that is none, or too many.
+    /// If the limit is 0 or too high.
     pub fn limit(&self) -> Answer<usize> {
         match self.limit {
             None => Ok(PAGE_USUAL),
@@ -117,11 +114,11 @@ impl Paging {
         }
     }
 
-    /// Where the page starts, as a number.
+    /// The index at which the page starts.
     ///
     /// # Errors
     ///
-    /// When the cursor is none of ours.
+    /// If the cursor is invalid.
     pub fn start(&self) -> Answer<usize> {
         let Some(text) = &self.cursor else { return Ok(0) };
         let is_number = text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -132,12 +129,12 @@ impl Paging {
         })
     }
 
-    /// Cuts the page out of a list that is at hand as a whole. The cursor is a position, so a list that changes meanwhile may
-    /// show an item twice or not at all.
+    /// Cuts the page out of a complete list. The cursor is a position, so a list that changes in the meantime may show
+    /// an item twice or not at all.
     ///
     /// # Errors
     ///
-    /// When the cursor is none of ours.
+    /// If the cursor or the limit is invalid.
     pub fn cut<T>(&self, all: impl ExactSizeIterator<Item = T>) -> Answer<Page<T>> {
         let limit = self.limit()?;
         let start = self.start()?;
@@ -149,7 +146,7 @@ impl Paging {
     }
 }
 
-/// All endpoints.
+/// Builds the API with all endpoints.
 pub fn all(house: &House, keys: &Arc<Keys>) -> Api {
     let parts = [
         health::add,
@@ -173,7 +170,7 @@ pub fn all(house: &House, keys: &Arc<Keys>) -> Api {
     parts.iter().fold(api, |api, add| add(api)).with_document()
 }
 
-/// Endpoints as they are added.
+/// A set of endpoints, built one by one.
 pub struct Api {
     house: House,
     keys: Arc<Keys>,
@@ -188,7 +185,7 @@ impl Api {
         Api { house, keys, router: Router::new(), operations: Vec::new() }
     }
 
-    /// Adds an endpoint. `tag` is the group it is listed under, `summary` what it does in a line.
+    /// Adds an endpoint. `tag` is the group it is listed under, `summary` describes it in one line.
     #[must_use]
     pub fn add<P, Q, B, R, F, Fut>(
         self,
@@ -214,7 +211,7 @@ impl Api {
         })
     }
 
-    /// Adds an endpoint that answers with one page of a list.
+    /// Adds an endpoint that returns a page of a list.
     #[must_use]
     pub fn list<P, Q, R, F, Fut>(
         self,
@@ -238,7 +235,7 @@ impl Api {
         })
     }
 
-    /// Adds an endpoint that answers with something else than JSON.
+    /// Adds an endpoint that does not return JSON.
     #[must_use]
     pub fn get_other<P, Q, F, Fut>(
         self,
@@ -258,7 +255,7 @@ impl Api {
         self.route(Method::GET, operation, handler)
     }
 
-    /// Says what else the endpoint that was added last may answer.
+    /// Documents another status that the last added endpoint may return.
     #[must_use]
     pub fn refuses(mut self, status: StatusCode, when: &'static str) -> Self {
         if let Some(operation) = self.operations.last_mut() {
@@ -296,7 +293,7 @@ impl Api {
         self
     }
 
-    /// Adds the document that describes all endpoints that were added before, and itself.
+    /// Adds the document that describes all endpoints added before, and itself.
     fn with_document(self) -> Self {
         let document: Arc<OnceLock<serde_json::Value>> = Arc::default();
         let told = Arc::clone(&document);
@@ -312,14 +309,14 @@ impl Api {
         api
     }
 
-    /// The router.
+    /// Turns the endpoints into a router.
     pub fn into_router(self) -> Router {
         let count = axum::middleware::from_fn_with_state(self.house, super::metrics::count);
         self.router.route_layer(count)
     }
 }
 
-/// What an endpoint takes.
+/// The query parameters and body an endpoint accepts.
 struct Rules {
     query: BTreeSet<String>,
     body: bool,
@@ -346,21 +343,19 @@ where
     if takes_bytes {
         super::guard::json_only(&headers)?;
     }
-    let bytes = match takes_bytes {
-        false => Bytes::new(),
-        true => {
-            let read = Bytes::from_request(Request::from_parts(head, body), &()).await;
-            read.map_err(|error| Problem::new(error.status(), error.body_text()))?
-        }
+    let bytes = if takes_bytes {
+        let read = Bytes::from_request(Request::from_parts(head, body), &()).await;
+        read.map_err(|error| Problem::new(error.status(), error.body_text()))?
+    } else {
+        Bytes::new()
     };
-    let body = match rules.body {
-        true => object(&bytes)?,
-        false => {
-            if !bytes.is_empty() {
-                object::<NoWords>(&bytes)?;
-            }
-            B::default()
+    let body = if rules.body {
+        object(&bytes)?
+    } else {
+        if !bytes.is_empty() {
+            object::<NoWords>(&bytes)?;
         }
+        B::default()
     };
     Ok(Call { house, keys, path, query, paging, headers, body })
 }
@@ -370,25 +365,25 @@ fn query<Q: DeserializeOwned>(uri: &Uri) -> Answer<Q> {
     read.map(|query| query.0).map_err(|error| Problem::bad_request(error.body_text()))
 }
 
-/// A word that is misspelt would otherwise be a filter that nobody notices to be missing.
+/// Refuses unknown query parameters: a misspelt filter would otherwise be ignored without notice.
 fn refuse_unknown(uri: &Uri, known: &BTreeSet<String>) -> Answer<()> {
     let given: Vec<(String, String)> = query(uri)?;
     match given.iter().find(|(name, _)| !known.contains(name)) {
         None => Ok(()),
         Some((name, _)) => {
             let problem = Problem::bad_request(format!("there is no parameter `{name}` here"));
-            Err(match known.is_empty() {
-                true => problem,
-                false => {
-                    let names: Vec<&str> = known.iter().map(String::as_str).collect();
-                    problem.hint(format!("There are: {}.", names.join(", ")))
-                }
+            Err(if known.is_empty() {
+                problem
+            } else {
+                let names: Vec<&str> = known.iter().map(String::as_str).collect();
+                problem.hint(format!("There are: {}.", names.join(", ")))
             })
         }
     }
 }
 
-/// A body is one JSON object. A list in its place would be taken for the values of its fields.
+/// Parses a body as one JSON object. Serde would take a list for the values of the object's fields, so lists are
+/// refused.
 fn object<B: DeserializeOwned>(bytes: &[u8]) -> Answer<B> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if first.is_some_and(|byte| *byte != b'{') {
@@ -400,7 +395,7 @@ fn object<B: DeserializeOwned>(bytes: &[u8]) -> Answer<B> {
     })
 }
 
-/// A whole number, also as `5.0`: to JSON that is the same.
+/// Deserialises a whole number, including `5.0`, which is the same number in JSON.
 pub(crate) fn whole<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     use serde::de::Error as _;
     let Some(number) = Option::<serde_json::Number>::deserialize(from)? else { return Ok(None) };
@@ -410,16 +405,16 @@ pub(crate) fn whole<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<
     whole.map(Some).ok_or_else(|| D::Error::custom(format!("`{number}` is no whole number from 0")))
 }
 
-/// Beyond this, a number with a point is not exact.
+/// The largest integer up to which every `f64` is exact.
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
 
-/// Runs what takes time, or waits for a disk, where it holds nobody up.
+/// Runs slow or blocking work on the blocking thread pool.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Answer<T> + Send + 'static,
 ) -> Answer<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(answer) => answer,
-        // A panic in one request is that request's own.
+        // A panic only affects the request that caused it.
         Err(_) => Err(Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "this request has met a fault of Repertoire",

@@ -1,11 +1,11 @@
-//! Hosts and ports as browsers write them, taken apart strictly. Names are compared whole and addresses as numbers, so that
-//! `127.evil.com`, `0x7f.1` and `localhost.` are what they are: somebody else.
+//! Strict parsing of hosts and ports as browsers write them. Names are compared as a whole and addresses as numbers,
+//! so that `127.evil.com`, `0x7f.1` and `localhost.` are not mistaken for this server.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-/// A host, and a port if one is named.
+/// A host with an optional port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
     host: Host,
@@ -15,11 +15,11 @@ pub struct Authority {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Host {
     Ip(IpAddr),
-    /// In lower case, without a dot at its end.
+    /// In lower case, without a trailing dot.
     Name(String),
 }
 
-/// What is no host, or no port.
+/// The text that is not a valid host with an optional port.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{0}` is no name or address, with or without a port")]
 pub struct NotAnAuthority(String);
@@ -43,7 +43,7 @@ impl fmt::Display for Authority {
     }
 }
 
-/// What a server answers to.
+/// The authorities a server answers to.
 #[derive(Clone, Debug)]
 pub struct Ours {
     listening: SocketAddr,
@@ -51,17 +51,17 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// The address that it listens on, and what else it was given as its names.
+    /// Combines the address it listens on with additional configured names.
     pub fn new(listening: SocketAddr, named: Vec<Authority>) -> Self {
         Ours { listening, named }
     }
 
-    /// Whether that is this server.
+    /// Returns true if the authority is this server.
     pub fn answers_to(&self, authority: &Authority) -> bool {
         self.is_listening(authority) || self.is_named(authority)
     }
 
-    /// Whether that is a name that was given: a proxy in front of it may speak TLS.
+    /// Returns true if the authority is a configured name. Such a name may belong to a proxy that terminates TLS.
     pub fn is_named(&self, authority: &Authority) -> bool {
         let ours = Some(self.listening.port());
         self.named.iter().any(|named| {
@@ -108,21 +108,23 @@ fn take_apart(text: &str) -> Option<Authority> {
     Some(Authority { host, port })
 }
 
-/// A port as it is written: digits, and none of them a zero in front.
+/// Parses a port: digits without a leading zero.
 fn port_of(text: &str) -> Option<u16> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     text.parse().ok().filter(|_| plain)
 }
 
-/// A name of letters, digits and hyphens. What ends in a number is an address to a browser, however oddly it is written.
+/// Returns true for a name of letters, digits, hyphens and underscores. Browsers treat a host whose last label is a
+/// number as an IP address, whatever its notation, so these are refused.
 fn is_name(host: &str) -> bool {
-    let is_label = |label: &str| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        !label.is_empty() && label.len() <= 63 && label.bytes().all(plain)
-    };
     let last = host.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     let is_number = last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit());
     host.len() <= 253 && host.split('.').all(is_label) && !is_number
+}
+
+fn is_label(label: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    !label.is_empty() && label.len() <= 63 && label.bytes().all(plain)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What every request and every answer has, whatever it is about: a number, a time in which it is answered, headers that
-//! tell browsers to be careful, and an answer even where the code that should give one breaks.
+//! Common handling of all requests and responses: request ids, a timeout, security headers, and a response even if a
+//! handler panics.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::problem::Problem;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What browsers are told with every answer. A part that says more about itself keeps what it says.
+/// Security headers of every response. A handler that sets one of them keeps its own value.
 const FIXED: [(HeaderName, &str); 7] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
@@ -28,9 +28,9 @@ const FIXED: [(HeaderName, &str); 7] = [
     (header::CACHE_CONTROL, "no-store"),
 ];
 
-/// Gives requests their numbers.
+/// Assigns request ids.
 pub(super) struct Envelope {
-    /// Tells the numbers of this daemon from those of the one before.
+    /// A random prefix that distinguishes request ids of this process from those of an earlier one.
     prefix: u32,
     count: AtomicU64,
     answer_timeout: Duration,
@@ -39,7 +39,7 @@ pub(super) struct Envelope {
 impl Envelope {
     pub(super) fn new(answer_timeout: Duration) -> Self {
         let mut bytes = [0; 4];
-        // Without random numbers there is no token either; a number that comes again does no harm.
+        // Without random numbers there is no token either; a repeated request id does no harm.
         let _ = getrandom::fill(&mut bytes);
         Envelope { prefix: u32::from_be_bytes(bytes), count: AtomicU64::new(1), answer_timeout }
     }
@@ -49,7 +49,7 @@ impl Envelope {
     }
 }
 
-/// The middleware, outside all others.
+/// The outermost middleware.
 pub(super) async fn wrap(
     State(envelope): State<Arc<Envelope>>,
     request: Request,
@@ -58,12 +58,13 @@ pub(super) async fn wrap(
     let number = envelope.number();
     let is_mcp = request.uri().path() == MCP;
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
-    let answered = match is_mcp {
-        true => answer.await,
-        false => match tokio::time::timeout(envelope.answer_timeout, answer).await {
+    let answered = if is_mcp {
+        answer.await
+    } else {
+        match tokio::time::timeout(envelope.answer_timeout, answer).await {
             Ok(answered) => answered,
             Err(_) => Ok(too_slow(envelope.answer_timeout).into_response()),
-        },
+        }
     };
     let response = answered.unwrap_or_else(|_| broken().into_response());
     let mut response = Problem::number(response, &number);
@@ -82,7 +83,7 @@ fn too_slow(limit: Duration) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
 }
 
-/// What broke is on standard error, where panics go; the number of the request is not a secret, the rest may be.
+/// The problem for a panic. Details go to standard error only, since they may be secret; the request id is not.
 fn broken() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "this request met a fault of the server")
         .hint("What broke is on the standard error of `rep serve`. Please report it.")

@@ -1,7 +1,8 @@
-//! What happens, as it happens: `text/event-stream`, with cursors to go on from.
+//! The event stream: `text/event-stream`, with cursors to resume from.
 //!
-//! `event: run` is an event of the journal and has an `id`, the place behind it; `event: skills` says that the skills were
-//! read again. `event: hello` comes first and `event: dropped` last, to a client that was too slow. Comments come between.
+//! `event: run` is an event of the journal and has an `id`, the cursor after it; `event: skills` reports that the
+//! skills were reloaded. `event: hello` comes first, and `event: dropped` last, if the client was too slow. Heartbeat
+//! comments are sent in between.
 
 mod hub;
 mod news;
@@ -25,43 +26,38 @@ use self::hub::{Heard, Item, Listener};
 use super::problem::Problem;
 use crate::house::House;
 
-/// How often a client hears at least something, so that it knows that the connection is good.
+/// The maximum time between two messages, so that a client can tell that the connection is alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Items that are handed on at once.
+/// The maximum number of items sent at once.
 const ITEMS_MAX: usize = 128;
-/// Events that are read at once for a client that is far behind.
+/// The maximum number of events read at once for a client that is behind the ring.
 const READ_MAX: u32 = 32;
-/// The maximum number of bytes that are handed at once to a client that is far behind, unless one event alone has more.
+/// The maximum number of bytes sent at once to a client that is behind the ring, unless a single event exceeds it.
 const BEHIND_BYTES_MAX: usize = 256 * 1024;
 /// The maximum number of clients for which the journal is read at the same time: an event may have a megabyte.
 const READERS_MAX: usize = 4;
 
-/// Gives each of those who are far behind its turn.
+/// Limits the concurrent journal reads for clients that are behind the ring.
 static READERS: Semaphore = Semaphore::const_new(READERS_MAX);
 
-/// What a client wants to hear.
+/// The subscription of a client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
-    /// Everything behind this place; from now on if nothing is said.
+    /// Start after this cursor; `None` for new events only.
     pub(super) after: Option<Cursor>,
-    /// Only of this run.
+    /// Only events of this run.
     pub(super) run: Option<RunId>,
 }
 
 impl Wanted {
-    /// Where to go on: as the query says, or as a client does that lost its connection.
+    /// The cursor to resume from: from the query, or from the `Last-Event-ID` header of a reconnecting client.
     pub(super) fn cursor(
         after: Option<&str>,
         headers: &HeaderMap,
     ) -> Result<Option<Cursor>, Problem> {
         let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
         let text = after.or(last.filter(|text| !text.is_empty()));
-        let wrong = |error: repertoire_journal::NoCursor| {
-            Problem::bad_request(error.to_string()).hint(
-                "Send the `id` of the last event that was heard, or nothing to hear what is new.",
-            )
-        };
-        text.map(|text| text.parse().map_err(wrong)).transpose()
+        text.map(|text| text.parse().map_err(invalid_cursor)).transpose()
     }
 
     fn wants(&self, item: &Item) -> bool {
@@ -72,7 +68,12 @@ impl Wanted {
     }
 }
 
-/// A stream of events as a response.
+fn invalid_cursor(error: repertoire_journal::NoCursor) -> Problem {
+    Problem::bad_request(error.to_string())
+        .hint("Send the `id` of the last event that was heard, or nothing to hear what is new.")
+}
+
+/// Responds with a stream of events.
 pub(super) async fn respond(house: &House, wanted: Wanted) -> Result<Response, Problem> {
     let hub = house.hub().await.map_err(|error| {
         Problem::new(http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
@@ -99,11 +100,11 @@ pub(super) async fn respond(house: &House, wanted: Wanted) -> Result<Response, P
     Ok(response)
 }
 
-/// Where a client is.
+/// The position of a client.
 enum Place {
-    /// In the ring.
+    /// Within the ring.
     Live(Listener),
-    /// Farther behind than the ring reaches: the journal is read until it does.
+    /// Behind the ring: the journal is read until the client reaches it.
     Behind(Cursor),
 }
 
@@ -123,9 +124,9 @@ struct Reader {
 }
 
 impl Reader {
-    /// What is sent next, and the reader that goes on, if it does.
+    /// Returns the next bytes to send, and the reader if the stream continues.
     async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
-        // Counted from what was sent last, so that what others do does not keep a client in the dark.
+        // Counted from the last message sent, so that events that are filtered out don't postpone the heartbeat.
         let beat = Instant::now() + HEARTBEAT;
         loop {
             let text = match &mut self.place {
@@ -153,7 +154,7 @@ impl Reader {
         }
     }
 
-    /// Reads on from a place that the ring does not reach.
+    /// Reads the journal from a cursor that is older than the ring.
     async fn catch_up(&mut self, cursor: Cursor) -> Result<Bytes, String> {
         let hub = self.house.hub().await.map_err(|error| error.to_string())?;
         if let Some(listener) = hub.listen_after(cursor) {
@@ -166,7 +167,7 @@ impl Reader {
         let events = journal.tail(cursor, READ_MAX).await;
         let events = events.map_err(|error| error.to_string())?;
         let items = first_of(events.iter().map(|(cursor, event)| Item::event(*cursor, event)));
-        // With nothing between this place and the ring, the ring is next.
+        // If there is nothing between this cursor and the ring, continue with the ring.
         let last = items.last().and_then(|item| item.cursor);
         self.place = Place::Behind(last.unwrap_or(ring_begins));
         Ok(self.wanted(&items))
@@ -185,7 +186,7 @@ impl Reader {
     }
 }
 
-/// The first items, up to the one with which they are too large.
+/// Takes items up to and including the one that exceeds the byte limit.
 fn first_of(items: impl Iterator<Item = Item>) -> Vec<Item> {
     let (mut first, mut bytes) = (Vec::new(), 0);
     for item in items {
@@ -204,7 +205,7 @@ fn line(event: &str, cursor: Option<Cursor>, data: &impl serde::Serialize) -> By
     format!("{id}event: {event}\ndata: {data}\n\n").into()
 }
 
-/// A comment, and the place of a client that hears nothing: so that it does not go back far when it goes on.
+/// A comment and the current cursor, so that an idle client does not have to go back far when it reconnects.
 fn heartbeat(cursor: Cursor) -> Bytes {
     format!(": still here\nid: {cursor}\n\n").into()
 }

@@ -1,7 +1,7 @@
-//! What a request has to be before anybody looks at it: for this address, from no other site, and with a token.
+//! The checks a request has to pass before it is handled: right host, not from another site, valid token.
 //!
-//! Every check is made on headers that a page cannot forge. There are no cookies and no CORS, so that what a browser sends
-//! for somebody else's page has no token, and gets no answer that this page could read.
+//! Every check is made on headers that a page cannot forge. There are no cookies and no CORS, so a request that a
+//! browser sends for another site's page carries no token, and that page could not read the response.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use super::{Daemon, HEALTH, MCP};
 use crate::house::House;
 use crate::limits::{CODE_BODY_BYTES_MAX, HttpLimits};
 
-/// Ways to say another method than the one in the first line, for servers that believe them.
+/// Headers that override the request method on servers that honour them.
 const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
-/// Who may come in.
+/// The middleware state for access checks.
 pub(super) struct Guard {
     house: House,
     keys: Arc<Keys>,
@@ -32,7 +32,7 @@ pub(super) struct Guard {
     conformance: bool,
 }
 
-/// The credentials that a path demands. An open path says how large its bodies may be: bodies of callers without a token are
+/// The credentials a path requires. An open path also limits its bodies, because bodies of callers without a token are
 /// kept in memory too.
 enum Entrance {
     Open { body_bytes_max: usize },
@@ -40,7 +40,6 @@ enum Entrance {
 }
 
 impl Guard {
-    /// The guard of a daemon.
     pub(super) fn new(daemon: &Daemon) -> Self {
         Guard {
             house: daemon.house.clone(),
@@ -60,7 +59,7 @@ impl Guard {
         content_type(headers)
     }
 
-    /// A name that was made to lead here (DNS rebinding) is still another site's.
+    /// Checks `Host`. A foreign name that resolves to this address (DNS rebinding) still belongs to another site.
     fn host(&self, headers: &HeaderMap) -> Result<Authority, Problem> {
         let host = only(headers, &header::HOST)
             .ok_or_else(|| Problem::bad_request("a request has exactly one `Host`"))?;
@@ -73,7 +72,8 @@ impl Guard {
         })
     }
 
-    /// An address in the first line must be the one of `Host`, or the two parties would understand different things.
+    /// Checks that an absolute request target matches `Host`; otherwise a proxy and this server could disagree about
+    /// the target.
     fn target(&self, uri: &Uri, host: &Authority) -> Result<(), Problem> {
         let said = match (uri.scheme_str(), uri.authority()) {
             (None, None) => None,
@@ -90,20 +90,16 @@ impl Guard {
         Ok(())
     }
 
-    /// A browser says where a request comes from. From anywhere but this page, nothing is answered; only the page itself may
-    /// be opened from elsewhere, in a tab of its own.
+    /// Checks where a browser says the request comes from. Only this page's own requests are answered; just the page
+    /// itself may be opened from elsewhere, in a tab of its own.
     fn origin(&self, request: &Request, host: &Authority) -> Result<(), Problem> {
         let headers = request.headers();
-        let wrong = || {
-            Problem::new(StatusCode::FORBIDDEN, "this server does not answer other sites")
-                .hint("Open the link that `rep serve link` prints in a tab of its own.")
-        };
         if headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
-            return Err(wrong());
+            return Err(other_site());
         }
         let origin = headers.contains_key(header::ORIGIN);
         if origin && !only(headers, &header::ORIGIN).is_some_and(|from| self.is_same(from, host)) {
-            return Err(wrong());
+            return Err(other_site());
         }
         if !origin && opens_page(request) {
             return Ok(());
@@ -115,30 +111,30 @@ impl Guard {
             Some(format!("{scheme}://{}", &rest[..end]))
         };
         if referer && !page().is_some_and(|from| self.is_same(&from, host)) {
-            return Err(wrong());
+            return Err(other_site());
         }
         let site = HeaderName::from_static("sec-fetch-site");
         match (headers.contains_key(&site), only(headers, &site)) {
             (false, _) | (_, Some("same-origin" | "none")) => Ok(()),
-            _ => Err(wrong()),
+            _ => Err(other_site()),
         }
     }
 
-    /// Whether an origin is the one that the request goes to.
+    /// Returns true if an origin is the one the request goes to.
     fn is_same(&self, origin: &str, host: &Authority) -> bool {
         let said = match origin.split_once("://") {
             Some(("http", said)) => said,
-            // Only what stands in front of this server can speak TLS.
+            // TLS is only possible on a configured name, with a proxy in front of this server.
             Some(("https", said)) if self.ours.is_named(host) => said,
             _ => return false,
         };
         said.parse::<Authority>().as_ref() == Ok(host)
     }
 
-    /// Finds out what a request needs to be let in.
+    /// Determines the credentials a path requires.
     fn entrance(&self, path: &str) -> Entrance {
         if self.conformance && path == MCP {
-            // It serves a scratch folder on this machine only, and the suite sends large bodies.
+            // In conformance mode only a scratch folder is served, on this machine, and the suite sends large bodies.
             return Entrance::Open { body_bytes_max: self.limits.body_bytes_max };
         }
         match path {
@@ -161,6 +157,11 @@ impl Guard {
     }
 }
 
+fn other_site() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "this server does not answer other sites")
+        .hint("Open the link that `rep serve link` prints in a tab of its own.")
+}
+
 /// The middleware in front of everything.
 pub(super) async fn check(
     State(guard): State<Arc<Guard>>,
@@ -173,7 +174,7 @@ pub(super) async fn check(
     }
 }
 
-/// The middleware in front of whatever is not the page: it asks for the token, and only then for the body.
+/// The middleware in front of everything except the page: checks the token before reading the body.
 pub(super) async fn admit(
     State(guard): State<Arc<Guard>>,
     request: Request,
@@ -197,7 +198,7 @@ pub(super) async fn admit(
     let limits = HttpLimits { body_bytes_max, ..guard.limits };
     let (head, body) = request.into_parts();
     if announced_bytes(&head.headers) > Some(body_bytes_max as u64) {
-        // Nothing of the body is read, so nothing can follow it.
+        // The body is not read, so the connection cannot be reused.
         let mut response = too_large(&limits).into_response();
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         return response;
@@ -208,7 +209,7 @@ pub(super) async fn admit(
     }
 }
 
-/// Moves the connection to those that have shown a token; `false` if there are too many.
+/// Moves the connection to the authenticated pool. Returns false if that pool is full.
 fn is_seated(request: &Request) -> bool {
     request.extensions().get::<Arc<Seat>>().is_none_or(|seat| seat.authenticate())
 }
@@ -223,7 +224,7 @@ fn no_room() -> Response {
     response
 }
 
-/// The length that the head of a request announces.
+/// The announced length of the body.
 fn announced_bytes(headers: &HeaderMap) -> Option<u64> {
     only(headers, &header::CONTENT_LENGTH)?.parse().ok()
 }
@@ -236,7 +237,7 @@ fn too_large(limits: &HttpLimits) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
 }
 
-/// The whole body, which is small and comes soon, or not at all.
+/// Reads the whole body, within the limits on size and time.
 async fn gather(body: Body, limits: &HttpLimits) -> Result<Bytes, Problem> {
     let reading = axum::body::to_bytes(body, limits.body_bytes_max);
     match tokio::time::timeout(limits.body_timeout, reading).await {
@@ -252,7 +253,7 @@ fn is_too_large(error: &axum::Error) -> bool {
     source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
 }
 
-/// A tab that a person opens by a link elsewhere. What it gets is the page without anything in it.
+/// Returns true for a tab that a person opens from a link elsewhere. The page it gets contains no data.
 fn opens_page(request: &Request) -> bool {
     let says = |name: &'static str, value: &str| {
         only(request.headers(), &HeaderName::from_static(name)) == Some(value)
@@ -263,14 +264,14 @@ fn opens_page(request: &Request) -> bool {
         && says("sec-fetch-dest", "document")
 }
 
-/// Whether a path goes up, however that is written.
+/// Returns true if a path contains `.` or `..` components, including encoded ones.
 fn climbs(path: &str) -> bool {
     let plain =
         path.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
     plain.split(['/', '\\']).any(|part| matches!(part, "." | ".."))
 }
 
-/// What no client of ours sends: another protocol, another method than it says, a body in a code.
+/// Refuses requests that none of our clients sends: protocol upgrades, method overrides, encoded bodies.
 fn tricks(headers: &HeaderMap) -> Result<(), Problem> {
     let upgrades = headers.get_all(header::UPGRADE).iter();
     let socket =
@@ -291,17 +292,14 @@ fn tricks(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Whatever carries a body is JSON: a form of another site cannot be. A browser asks before it sends JSON to another site, and
-/// is told no. What changes something without a body says that it would be JSON, too: the API sees to that, once it is known
-/// that there is something to change.
+/// Requires JSON for every body: a form on another site cannot send that, because a browser needs a CORS preflight,
+/// which is refused. A request that changes something without a body must declare JSON too; the API checks this once
+/// the route is known.
 fn content_type(headers: &HeaderMap) -> Result<(), Problem> {
-    match has_body(headers) {
-        true => json_only(headers),
-        false => Ok(()),
-    }
+    if has_body(headers) { json_only(headers) } else { Ok(()) }
 }
 
-/// Refuses what is not JSON, or does not say so.
+/// Refuses requests that don't declare JSON.
 pub(super) fn json_only(headers: &HeaderMap) -> Result<(), Problem> {
     let kind = only(headers, &header::CONTENT_TYPE).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();
@@ -316,7 +314,7 @@ fn has_body(headers: &HeaderMap) -> bool {
     headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|length| length != b"0")
 }
 
-/// The one value of a header, if there is exactly one.
+/// The value of a header, if it occurs exactly once.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {

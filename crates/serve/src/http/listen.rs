@@ -1,4 +1,4 @@
-//! Connections: how many there are, how long they may take, and how they end.
+//! Accepts connections, limits their number and duration, and shuts them down.
 
 use std::io;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use super::patience::Patient;
 use super::pools::{Pools, Seat};
 use crate::limits::HttpLimits;
 
-/// How long to wait when the system has no room for another connection.
+/// The pause after the system refused another connection.
 const NO_ROOM_PAUSE: Duration = Duration::from_millis(10);
-/// Files that a process needs besides its connections.
+/// The number of files a process needs besides its connections.
 const OTHER_FILES: u64 = 512;
 
-/// The system's limit on open files is lower than the settings need.
+/// The system's limit on open files is lower than the configuration needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFewFiles {
-    /// The number of files that the process may open.
+    /// The number of files the process may open.
     pub allowed: u64,
-    /// The number that the settings need.
+    /// The number the configuration needs.
     pub wanted: u64,
 }
 
-/// Raises this process's limit on open files as far as the connections need it and the system allows. Beyond the limit,
+/// Raises the process's limit on open files as far as the connections need it and the system allows. Beyond the limit,
 /// connections wait until others end.
 ///
 /// # Errors
@@ -50,7 +50,7 @@ pub fn make_room(limits: &HttpLimits) -> Result<(), TooFewFiles> {
     if allowed < wanted { Err(TooFewFiles { allowed, wanted }) } else { Ok(()) }
 }
 
-/// Takes connections until told to stop, and then gives those that are open a moment to end.
+/// Accepts connections until `shutdown` is cancelled, and then waits for the open ones up to `stop_timeout`.
 pub(super) async fn listen(
     listener: TcpListener,
     router: Router,
@@ -73,7 +73,7 @@ pub(super) async fn listen(
                 pools.can_be_ended_by(number, open.spawn(attended));
             }
             Err(error) if is_of_one_connection(&error) => {}
-            // Too many open files, most likely: connections without a token make room for those that may have one.
+            // Most likely too many open files: end unauthenticated connections to make room.
             Err(_) => {
                 pools.make_room();
                 tokio::time::sleep(NO_ROOM_PAUSE).await;
@@ -82,14 +82,14 @@ pub(super) async fn listen(
     }
     drop(listener);
     let ending = async { while open.join_next().await.is_some() {} };
-    // A stream of events has no end of its own, and must not keep the process.
+    // An event stream never ends by itself, and must not keep the process alive.
     if tokio::time::timeout(limits.stop_timeout, ending).await.is_err() {
         open.shutdown().await;
     }
     Ok(())
 }
 
-/// One connection, with all its requests.
+/// Serves all requests of a connection.
 async fn attend(
     stream: TcpStream,
     router: Router,
@@ -97,7 +97,7 @@ async fn attend(
     limits: HttpLimits,
     shutdown: CancellationToken,
 ) {
-    // Events are small and should come at once.
+    // Events are small and must be sent without delay.
     let _ = stream.set_nodelay(true);
     let stream = TokioIo::new(Patient::new(stream, limits.write_timeout));
     let service = router.map_request(move |mut request: http::Request<Incoming>| {
@@ -112,7 +112,7 @@ async fn attend(
         .serve_connection(stream, TowerToHyperService::new(service));
     tokio::pin!(connection);
     tokio::select! {
-        // What breaks off is the client's affair.
+        // Errors of a connection only concern its client.
         _ = &mut connection => return,
         () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
     }

@@ -1,4 +1,4 @@
-//! Figures for Prometheus: what the journal tells of runs, and what this daemon does.
+//! Metrics for Prometheus: about runs from the journal, and about this daemon.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use tokio::sync::Mutex;
 
 use crate::house::House;
 
-/// The media type of figures.
+/// The media type of metrics.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text";
 
-/// What ends a text of figures.
+/// The end marker of the OpenMetrics format.
 const END: &str = "# EOF\n";
-/// The times that requests are sorted by, in seconds.
+/// The buckets of request durations, in seconds.
 const TIMES: [f64; 8] = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0];
 
 type Labels = Vec<(&'static str, String)>;
 
-/// The figures of one daemon.
+/// The metrics of a daemon.
 pub struct Figures {
     runs: Mutex<Counted>,
     registry: Registry,
@@ -48,7 +48,7 @@ impl Default for Figures {
 }
 
 impl Figures {
-    /// All at nothing.
+    /// Creates metrics that are all zero.
     pub fn new() -> Self {
         let make: fn() -> Histogram = || Histogram::new(TIMES);
         let mut figures = Figures {
@@ -77,7 +77,7 @@ impl Figures {
         figures
     }
 
-    /// A request was answered. Addresses are those of the table, so there are not more than it has.
+    /// Counts a request. Routes are those of the table of endpoints, so the number of label values is bounded.
     fn note(&self, method: &str, route: &str, status: u16, took: Duration) {
         let labels = vec![
             ("method", method.to_owned()),
@@ -89,11 +89,11 @@ impl Figures {
         self.durations.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// As Prometheus reads it, counted up to now.
+    /// Renders the metrics for Prometheus, up to date.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be used.
+    /// If the journal cannot be used.
     pub async fn text(&self, house: &House) -> Result<String, JournalError> {
         self.look(house);
         let mut runs = self.runs.lock().await;
@@ -115,19 +115,22 @@ impl Figures {
             ("shadowed", catalog.shadowed().len()),
             ("broken", catalog.broken().len()),
         ]);
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         for (state, count) in counts {
-            self.skills.get_or_create(&vec![("state", state.to_owned())]).set(number(count));
+            self.skills.get_or_create(&vec![("state", state.to_owned())]).set(gauge_value(count));
         }
         self.reloads.set(i64::try_from(catalog.generation().saturating_sub(1)).unwrap_or(i64::MAX));
         if let Some(hub) = house.hub_if_there() {
-            self.listeners.set(number(hub.listeners()));
-            self.ring_bytes.set(number(hub.bytes()));
+            self.listeners.set(gauge_value(hub.listeners()));
+            self.ring_bytes.set(gauge_value(hub.bytes()));
         }
     }
 }
 
-/// The middleware that counts.
+fn gauge_value(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The middleware that counts requests.
 pub(super) async fn count(State(house): State<House>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let method = request.method().clone();

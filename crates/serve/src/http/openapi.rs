@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, out of the table of endpoints and the schemas of their types.
+//! Builds the OpenAPI 3.1 document from the table of endpoints and the schemas of their types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use super::api::{NoWords, Paging, SESSION};
 use super::problem::Problem;
 
-/// How schemas get into the document: as functions, since they share one generator.
+/// Adds a schema to the document. A function, because all schemas share one generator.
 type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 
-/// What the document says of one endpoint.
+/// The description of an endpoint in the document.
 pub struct Operation {
     method: Method,
     path: &'static str,
@@ -27,7 +27,7 @@ pub struct Operation {
     refusals: BTreeMap<u16, &'static str>,
 }
 
-/// What a good answer looks like.
+/// The format of a successful response.
 pub struct Shape {
     media_type: &'static str,
     schema: MakeSchema,
@@ -39,7 +39,7 @@ impl Shape {
         Shape { media_type: "application/json", schema: |generator| generator.subschema_for::<R>() }
     }
 
-    /// Text of some other media type.
+    /// Text of another media type.
     pub fn text(media_type: &'static str) -> Self {
         Shape { media_type, schema: |generator| generator.subschema_for::<String>() }
     }
@@ -58,6 +58,7 @@ impl Operation {
         Q: JsonSchema,
         B: JsonSchema,
     {
+        // `Nothing` marks an endpoint without a body; the name is that of the type in `api`.
         let takes_body = B::schema_name() != "Nothing";
         let body: MakeSchema = |generator| generator.subschema_for::<B>();
         let mut out = Operation {
@@ -76,7 +77,7 @@ impl Operation {
         out
     }
 
-    /// What the guard and the reading of a request may answer, whatever the endpoint.
+    /// Adds the statuses that the guard and the parsing of a request may return for any endpoint.
     fn refuses_as_all_do(&mut self) {
         self.refuses(StatusCode::BAD_REQUEST, "The request makes no sense.");
         self.refuses(StatusCode::FORBIDDEN, "The request comes from another site.");
@@ -112,7 +113,7 @@ impl Operation {
         self.path
     }
 
-    /// The parameters that the query may have.
+    /// The names of the query parameters.
     pub(super) fn query_names(&self) -> BTreeSet<String> {
         let mut generator = generator();
         let name = |parameter: &Value| parameter["name"].as_str().map(str::to_owned);
@@ -201,7 +202,7 @@ fn fields(place: &str, schema: &Schema) -> Vec<Value> {
     described.collect()
 }
 
-/// A parameter is there or it is not: nobody can send a null.
+/// Removes `null` from the schema of a parameter: a parameter is present or absent, and cannot be null.
 fn without_null(mut schema: Value) -> Value {
     let Some(object) = schema.as_object_mut() else { return schema };
     if let Some(Value::Array(types)) = object.get_mut("type") {
@@ -234,7 +235,7 @@ fn generator() -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// The whole document.
+/// Builds the whole document.
 pub(super) fn document(operations: &[Operation]) -> Value {
     let mut generator = generator();
     let mut paths: Map<String, Value> = Map::new();
@@ -261,8 +262,8 @@ pub(super) fn document(operations: &[Operation]) -> Value {
     document
 }
 
-/// Says how large numbers may be: a format alone says it to nobody. What has 64 bits is told as far as every reader of JSON
-/// can count.
+/// Adds the maximum of integers, because readers ignore `format`. 64-bit integers are limited to the range that every
+/// JSON reader can represent.
 fn bound(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(bound),

@@ -1,5 +1,5 @@
-//! A connection whose other end has to take what is sent, sooner or later. A client that reads nothing would otherwise keep
-//! its place, and what is written for it, for ever.
+//! A write timeout for connections. A client that stops reading would otherwise keep its connection, and the data
+//! written for it, forever.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// A stream with an end to its patience.
+/// A stream with a write timeout.
 pub(super) struct Patient<T> {
     stream: T,
     limit: Duration,
@@ -18,13 +18,13 @@ pub(super) struct Patient<T> {
 }
 
 impl<T> Patient<T> {
-    /// Fails as soon as a write has waited longer than `limit`.
+    /// Wraps a stream so that writes fail after waiting longer than `limit`.
     pub(super) fn new(stream: T, limit: Duration) -> Self {
         let waiting = Box::pin(tokio::time::sleep(limit));
         Patient { stream, limit, waiting, is_waiting: false }
     }
 
-    /// Whether what was tried may go on waiting.
+    /// Turns a write that has been pending for too long into an error.
     fn wait<R>(&mut self, cx: &mut Context<'_>, tried: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
         if tried.is_ready() {
             self.is_waiting = false;

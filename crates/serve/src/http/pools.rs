@@ -1,7 +1,8 @@
-//! Two pools of connections: those that have shown a good token, and those that have not.
+//! Two pools of connections: those that have shown a valid token, and those that have not.
 //!
-//! A connection begins without a token. When that pool is full, its oldest connection makes room, so a flood of sockets
-//! without a token never keeps a client out that has one: its first good request moves it to the other pool.
+//! A connection starts in the unauthenticated pool. When that pool is full, its oldest connection is closed, so a
+//! flood of unauthenticated sockets never locks out a client with a token: its first valid request moves it to the
+//! other pool.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +12,10 @@ use tokio::task::AbortHandle;
 
 use crate::limits::HttpLimits;
 
-/// Connections that are ended at once when the system has no room for another.
+/// The number of connections closed at once when the system has no room for another.
 const ENDED_AT_ONCE: usize = 16;
 
-/// The connections there are.
+/// The open connections.
 #[derive(Debug)]
 pub(super) struct Pools {
     state: Mutex<State>,
@@ -24,14 +25,14 @@ pub(super) struct Pools {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number of the next connection: smaller is older.
+    /// The number of the next connection; a smaller number is older.
     next: u64,
-    /// Connections without a token; the handle ends one, as soon as its task is known.
+    /// Connections without a token, with the handle that aborts each one once its task is known.
     unauthenticated: BTreeMap<u64, Option<AbortHandle>>,
     authenticated: usize,
 }
 
-/// The place of one connection in a pool. Dropping it gives the place back.
+/// The place of a connection in a pool. Dropping it frees the place.
 #[derive(Debug)]
 pub(super) struct Seat {
     pools: Arc<Pools>,
@@ -48,7 +49,7 @@ impl Pools {
         })
     }
 
-    /// A place for a new connection. If the pool is full, its oldest connection ends.
+    /// Adds a new connection. If the pool is full, its oldest connection is closed.
     pub(super) fn enter(self: &Arc<Self>) -> Arc<Seat> {
         let mut state = self.state();
         let surplus = (state.unauthenticated.len() + 1).saturating_sub(self.unauthenticated_max);
@@ -60,14 +61,14 @@ impl Pools {
         Arc::new(Seat { pools, number, is_authenticated: AtomicBool::new(false) })
     }
 
-    /// Ends some of the oldest connections without a token: the system has no room for another connection.
+    /// Closes some of the oldest unauthenticated connections, because the system has no room for another connection.
     pub(super) fn make_room(&self) {
         self.state().end_oldest(ENDED_AT_ONCE);
     }
 
-    /// Says how to end a connection that has entered.
+    /// Registers the handle that aborts a connection.
     pub(super) fn can_be_ended_by(&self, number: u64, handle: AbortHandle) {
-        // One that was moved, or has ended already, is not there.
+        // A connection that was moved or has already ended is no longer in the pool.
         if let Some(known) = self.state().unauthenticated.get_mut(&number) {
             *known = Some(handle);
         }
@@ -94,7 +95,7 @@ impl Seat {
         self.number
     }
 
-    /// Moves the connection to those with a token; `false` if there is no room among them.
+    /// Moves the connection to the authenticated pool. Returns false if that pool is full.
     pub(super) fn authenticate(&self) -> bool {
         if self.is_authenticated.load(Ordering::Relaxed) {
             return true;
@@ -103,7 +104,7 @@ impl Seat {
         if state.authenticated >= self.pools.authenticated_max {
             return false;
         }
-        // A connection that is just being ended has no place any more, and needs none.
+        // A connection that is just being closed has no place any more, and needs none.
         if state.unauthenticated.remove(&self.number).is_some() {
             state.authenticated += 1;
             self.is_authenticated.store(true, Ordering::Relaxed);
@@ -115,9 +116,10 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut state = self.pools.state();
-        match self.is_authenticated.load(Ordering::Relaxed) {
-            true => state.authenticated -= 1,
-            false => drop(state.unauthenticated.remove(&self.number)),
+        if self.is_authenticated.load(Ordering::Relaxed) {
+            state.authenticated -= 1
+        } else {
+            drop(state.unauthenticated.remove(&self.number))
         }
     }
 }
@@ -134,7 +136,7 @@ mod tests {
         })
     }
 
-    /// Connections with a token, and without one.
+    /// The number of connections with a token, and without one.
     fn counts(pools: &Pools) -> (usize, usize) {
         let state = pools.state();
         (state.authenticated, state.unauthenticated.len())

@@ -1,53 +1,53 @@
-//! What went wrong, as `application/problem+json` (RFC 9457).
+//! Errors as `application/problem+json` (RFC 9457).
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Why a request was not answered.
+/// The reason why a request failed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Problem {
-    /// The status, as in the response's first line.
+    /// The HTTP status.
     pub status: u16,
-    /// The status in words.
+    /// The name of the status.
     pub title: String,
-    /// What went wrong, in a sentence.
+    /// An explanation, in one sentence.
     pub detail: String,
-    /// What to do next, where that is known.
+    /// A suggestion what to do next, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The number of the request, as in `x-request-id`.
+    /// The id of the request, as in `x-request-id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
 impl Problem {
-    /// What went wrong, in a sentence.
+    /// Creates a problem; `detail` is one sentence.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Problem").to_owned();
         let detail = detail.into();
         Problem { status: status.as_u16(), title, detail, hint: None, request_id: None }
     }
 
-    /// Nothing of that name.
+    /// Creates a problem with status 404.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Problem::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// A request that makes no sense.
+    /// Creates a problem with status 400.
     pub fn bad_request(detail: impl Into<String>) -> Self {
         Problem::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// What to do next.
+    /// Adds a suggestion what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Writes the number of the request into an answer that is a problem; others stay as they are.
+    /// Adds the request id to a response that is a problem; other responses are unchanged.
     pub(super) fn number(mut response: Response, request_id: &str) -> Response {
         let Some(mut problem) = response.extensions_mut().remove::<Problem>() else {
             return response;

@@ -1,6 +1,6 @@
-//! Who may come in: a token in a file that only its owner can read, and codes that open a page once.
+//! Authentication: a token in a file that only its owner can read, and one-time codes that open a page.
 //!
-//! There are no cookies, so no browser sends anything along by itself.
+//! There are no cookies, so a browser never sends credentials by itself.
 
 mod codes;
 mod file;
@@ -19,31 +19,23 @@ use codes::Codes;
 
 const SECRET_BYTES: usize = 32;
 
-/// Why there is no token.
+/// The reason why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]
     Random(String),
-    /// The file of the token, or its folder, is not what it should be.
+    /// The token file or its folder has the wrong type or owner.
     #[error("{path} {what}")]
     Refused {
-        /// Where.
         path: String,
-        /// What is wrong with it.
+        /// The problem, as the rest of a sentence that begins with the path.
         what: &'static str,
     },
-    /// The file of the token.
     #[error("the token cannot be kept in {path}: {source}")]
-    File {
-        /// Where.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { path: String, source: std::io::Error },
 }
 
-/// The token, and what was given out in its stead. Only digests are kept in memory.
+/// The token, and the codes and sessions issued in its place. Only digests are kept in memory.
 pub struct Keys {
     token: [u8; 32],
     notes: Vec<String>,
@@ -53,13 +45,13 @@ pub struct Keys {
 
 #[derive(Default)]
 struct Lent {
-    /// What expires when, by its digest.
+    /// The expiry of each code, by its digest.
     codes: BTreeMap<[u8; 32], u64>,
     sessions: BTreeMap<[u8; 32], u64>,
 }
 
 impl Keys {
-    /// The token in `path`, which is made if it is not there, and made anew if others could read it.
+    /// Reads the token from `path`. It is created if it does not exist, and replaced if other users could read it.
     ///
     /// # Errors
     ///
@@ -71,16 +63,16 @@ impl Keys {
         Ok((keys, token))
     }
 
-    /// What was not in order with the file of the token, and was mended.
+    /// Notes about problems of the token file that were fixed.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// A code that opens one page, once and soon.
+    /// Issues a short-lived code that opens one page.
     ///
     /// # Errors
     ///
-    /// When the system gives no random numbers.
+    /// If the system provides no random numbers.
     pub fn lend_code(&self, now_ms: u64) -> Result<String, TokenError> {
         let code = secret()?;
         let mut lent = self.lent();
@@ -88,11 +80,11 @@ impl Keys {
         Ok(code)
     }
 
-    /// Takes a code back and gives a session for it, if it is still good.
+    /// Exchanges a code for a session. Returns `None` if the code is unknown or expired; a code can be used once.
     ///
     /// # Errors
     ///
-    /// When the system gives no random numbers.
+    /// If the system provides no random numbers.
     pub fn redeem(&self, code: &str, now_ms: u64) -> Result<Option<String>, TokenError> {
         let digest_of_code = digest(code);
         let until = self.lent().codes.remove(&digest_of_code);
@@ -105,11 +97,11 @@ impl Keys {
         Ok(Some(session))
     }
 
-    /// Whether somebody who shows this may come in.
+    /// Returns true if this is the token or a valid session.
     pub fn lets_in(&self, shown: &str, now_ms: u64) -> bool {
         let shown = digest(shown);
         let is_token = bool::from(shown.ct_eq(&self.token));
-        // A digest of something random: looking it up tells nothing about others.
+        // The key is the digest of a random secret, so a lookup leaks nothing about other sessions.
         let is_session = self.lent().sessions.get(&shown).is_some_and(|until| *until > now_ms);
         is_token || is_session
     }
@@ -119,7 +111,8 @@ impl Keys {
     }
 }
 
-/// A code for a daemon in another process. Whoever can write beside the file of its token could read that as well.
+/// Stores a code for a daemon in another process. A caller that can write next to the token file could read the token
+/// as well, so this grants nothing new.
 ///
 /// # Errors
 ///

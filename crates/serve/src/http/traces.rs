@@ -1,8 +1,8 @@
-//! Traces for OpenTelemetry, if somebody collects them: a span for every request of the API and of `/mcp`, sent as OTLP over
-//! HTTP in its JSON form. A caller's `traceparent` is gone on with.
+//! OpenTelemetry traces, if a collector is configured: a span for every request of the API and of `/mcp`, sent as OTLP
+//! over HTTP in its JSON form. A caller's `traceparent` is continued.
 //!
-//! Whoever is traced does not wait: spans go into a bounded queue, and where a collector does not keep up they are counted
-//! and dropped.
+//! Tracing never delays a request: spans go into a bounded queue, and if a collector does not keep up, they are
+//! counted and dropped.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use tokio_util::sync::CancellationToken;
 use crate::house::Clock;
 use crate::limits::{SPANS_AT_ONCE_MAX, SPANS_MAX};
 
-/// How long spans wait for others to be sent with.
+/// The time to collect spans before a batch is sent.
 const GATHER: Duration = Duration::from_secs(2);
-/// How long a collector has to answer.
+/// The timeout of requests to the collector.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A server's span, in the words of OTLP.
+/// `SPAN_KIND_SERVER` of OTLP.
 const KIND_SERVER: u8 = 2;
-/// The status of a span that failed.
+/// `STATUS_CODE_ERROR` of OTLP.
 const STATUS_ERROR: u8 = 2;
 
-/// Who is told when spans cannot be sent; once, and again when they can.
+/// Called when spans cannot be sent, once, and again when they can.
 pub type Complain = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Makes spans.
+/// Records spans.
 #[derive(Clone)]
 pub struct Tracer {
     clock: Clock,
@@ -47,7 +47,7 @@ impl fmt::Debug for Tracer {
     }
 }
 
-/// One request.
+/// The span of a request.
 #[derive(Clone, Debug, PartialEq)]
 struct Span {
     trace: [u8; 16],
@@ -61,18 +61,19 @@ struct Span {
 }
 
 impl Tracer {
-    /// Sends spans to the collector at `endpoint` (`http://127.0.0.1:4318`, for instance) until told to stop.
+    /// Sends spans to the collector at `endpoint` (for instance `http://127.0.0.1:4318`) until `shutdown` is
+    /// cancelled.
     ///
     /// # Errors
     ///
-    /// When that is no address.
+    /// If the endpoint is not a valid URL.
     pub fn start(
         endpoint: &str,
         clock: Clock,
         shutdown: CancellationToken,
         complain: Complain,
     ) -> Result<(Self, JoinHandle<()>), reqwest::Error> {
-        // Whoever was first has installed the same.
+        // Fails only if a provider is installed already, which is then the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().timeout(PATIENCE).no_proxy().build()?;
         let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
@@ -91,7 +92,7 @@ impl Tracer {
     }
 }
 
-/// The middleware: beneath the routes, so that it knows their addresses as the table has them.
+/// The middleware that records spans. It runs as a route layer, so that it knows the matched route.
 pub(super) async fn watch(
     State(tracer): State<Tracer>,
     route: Option<MatchedPath>,
@@ -115,7 +116,7 @@ pub(super) async fn watch(
     response
 }
 
-/// The trace that a caller has begun: `00-TRACE-SPAN-FLAGS`, as W3C Trace Context has it.
+/// Parses a caller's `traceparent` (`00-TRACE-SPAN-FLAGS`, see W3C Trace Context).
 fn told(headers: &HeaderMap) -> Option<([u8; 16], Option<[u8; 8]>)> {
     let text = headers.get("traceparent")?.to_str().ok()?;
     let mut parts = text.split('-');
@@ -139,7 +140,7 @@ fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
 
 fn random<const N: usize>() -> [u8; N] {
     let mut out = [0; N];
-    // Without random numbers there is no token and no daemon.
+    // Without random numbers there is no token, and therefore no daemon.
     let _ = getrandom::fill(&mut out);
     out
 }
@@ -148,7 +149,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Sends what was gathered.
+/// Sends batches of spans.
 struct Exporter {
     client: reqwest::Client,
     address: String,
@@ -204,7 +205,7 @@ impl Exporter {
     }
 }
 
-/// Spans as OTLP has them in JSON.
+/// Encodes spans as OTLP JSON.
 fn payload(spans: &[Span]) -> Value {
     let spans: Vec<Value> = spans.iter().map(span_json).collect();
     let version = env!("CARGO_PKG_VERSION");
@@ -226,7 +227,7 @@ fn span_json(span: &Span) -> Value {
         "spanId": hex(&span.id),
         "name": format!("{} {}", span.method, span.route),
         "kind": KIND_SERVER,
-        // Numbers of this size are texts in the JSON form.
+        // OTLP JSON encodes 64-bit integers as strings.
         "startTimeUnixNano": begun_ns.to_string(),
         "endTimeUnixNano": (begun_ns + span.took.as_nanos()).to_string(),
         "attributes": [
@@ -300,7 +301,7 @@ mod tests {
         assert_eq!(span["status"]["code"], 2);
     }
 
-    /// A collector that keeps what it is sent, and its address.
+    /// A collector that keeps the requests it gets, and its address.
     async fn collector() -> (String, mpsc::UnboundedReceiver<Value>) {
         let (sender, received) = mpsc::unbounded_channel();
         let keep = move |axum::Json(body): axum::Json<Value>| async move {
@@ -351,7 +352,7 @@ mod tests {
             let _ = sender.send(what.to_owned());
         });
         let shutdown = CancellationToken::new();
-        // Nobody listens on the port of discarding.
+        // Port 9 (discard) has no listener.
         let (tracer, task) =
             Tracer::start("http://127.0.0.1:9", Arc::new(|| 5), shutdown.clone(), complain)
                 .unwrap();

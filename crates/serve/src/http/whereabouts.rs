@@ -1,5 +1,5 @@
-//! Where the daemon of this user is: a file that it holds locked as long as it lives, so that one that is left behind is known
-//! for what it is.
+//! The address file of a user's daemon. The daemon keeps the file locked as long as it lives, so that a stale file can
+//! be recognised.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -11,18 +11,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::SMALL_FILE_BYTES_MAX;
 
-/// Where a daemon is.
+/// The address of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
-    /// What it listens on.
+    /// The address it listens on.
     pub address: SocketAddr,
-    /// The process.
     pub pid: u32,
-    /// The folder that it serves.
+    /// The folder it serves.
     pub project: Utf8PathBuf,
 }
 
-/// A file that says where this daemon is, until it is dropped.
+/// A published address file, which is removed when this is dropped.
 pub struct Posted {
     path: Utf8PathBuf,
     _locked: File,
@@ -30,24 +29,23 @@ pub struct Posted {
 
 impl Drop for Posted {
     fn drop(&mut self) {
-        // Without it the lock still tells that nobody is there.
+        // If this fails, the released lock still shows that the daemon is gone.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// What became of an attempt to post an address.
+/// The result of publishing an address.
 pub enum Posting {
-    /// It is posted.
     Done(Posted),
-    /// Another daemon was first, and still is there.
+    /// Another daemon was first and is still alive.
     Taken(Whereabouts),
 }
 
-/// Posts where this daemon is. The first one of a user keeps the place.
+/// Publishes the address of this daemon. The first daemon of a user keeps the file.
 ///
 /// # Errors
 ///
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn post(path: &Utf8Path, at: &Whereabouts) -> io::Result<Posting> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -69,7 +67,7 @@ pub fn post(path: &Utf8Path, at: &Whereabouts) -> io::Result<Posting> {
     Ok(Posting::Done(Posted { path: path.to_owned(), _locked: file }))
 }
 
-/// Where the daemon of this user is, if one is alive. A file that one left behind is removed.
+/// Returns the address of this user's daemon, if one is alive. A stale file is removed.
 pub fn find(path: &Utf8Path) -> Option<Whereabouts> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);

@@ -1,4 +1,4 @@
-//! Completion of the addresses of skills and their files.
+//! Completion of the URIs of skills and their files.
 
 use rmcp::ErrorData;
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, Reference};
@@ -6,7 +6,7 @@ use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, Referen
 use super::limits::COMPLETIONS_MAX;
 use super::state::State;
 
-/// What an argument may go on with. Arguments of skills are free text, so nothing is offered for them.
+/// Completes an argument. Arguments of skills are free text, so there are no suggestions for them.
 pub(super) fn complete(
     state: &State,
     request: &CompleteRequestParams,

@@ -1,5 +1,6 @@
-//! What the MCP conformance suite looks for: tools, prompts, resources and a skill that exist to be tested. Nobody has them
-//! but whoever starts `rep serve --conformance`, and nothing of the product is in here.
+//! Fixtures for the MCP conformance suite: tools, prompts, resources and a skill that exist only
+//! for testing. They are available only with `rep serve --conformance`, and the product does not
+//! depend on them.
 
 mod asking;
 mod content;
@@ -25,12 +26,10 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
-/// A change that a test asked for.
+/// A change that a test requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The tools.
     Tools,
-    /// The prompts.
     Prompts,
 }
 
@@ -38,7 +37,7 @@ pub(super) enum Change {
 pub(super) struct Fixtures {
     changes: broadcast::Sender<Change>,
     subscribed: Mutex<BTreeSet<String>>,
-    /// What the states that clients bring back are sealed with.
+    /// The key that authenticates the states clients send back.
     secret: [u8; 32],
 }
 
@@ -48,12 +47,11 @@ impl Fixtures {
         Fixtures { changes, subscribed: Mutex::default(), secret }
     }
 
-    /// Changes that tests ask for from now on.
+    /// Subscribes to changes that tests request.
     pub(super) fn changes(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
     }
 
-    /// The tools.
     pub(super) fn tools(&self) -> Vec<Tool> {
         content::NAMES
             .iter()
@@ -68,7 +66,7 @@ impl Fixtures {
             .collect()
     }
 
-    /// Calls a tool; `None` if it is none of these.
+    /// Calls a tool; `None` if it is not a fixture.
     pub(super) async fn call(
         &self,
         request: &CallToolRequestParams,
@@ -86,17 +84,16 @@ impl Fixtures {
             "test_trigger_prompt_change" => Change::Prompts,
             _ => return talking::call(request, context).await,
         };
-        // Nobody may be listening.
+        // There may be no receivers.
         let _ = self.changes.send(change);
         Some(Ok(CallToolResult::success(said("The list has changed.")).into()))
     }
 
-    /// The prompts.
     pub(super) fn prompts(&self) -> Vec<Prompt> {
         prompts::all()
     }
 
-    /// Gives a prompt; `None` if it is none of these.
+    /// Returns a prompt; `None` if it is not a fixture.
     pub(super) fn prompt(
         &self,
         request: &GetPromptRequestParams,
@@ -104,27 +101,24 @@ impl Fixtures {
         prompts::get(request)
     }
 
-    /// The resources.
     pub(super) fn resources(&self) -> Vec<Resource> {
         resources::all()
     }
 
-    /// The templates of resources.
     pub(super) fn templates(&self) -> Vec<ResourceTemplate> {
         resources::templates()
     }
 
-    /// Reads a resource; `None` if it is none of these.
+    /// Reads a resource; `None` if it is not a fixture.
     pub(super) fn read(&self, uri: &str) -> Option<ReadResourceResult> {
         resources::read(uri)
     }
 
-    /// Remembers that somebody wants to know of a resource.
+    /// Records a subscription to a resource.
     pub(super) fn subscribe(&self, uri: String) {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(uri);
     }
 
-    /// Forgets it.
     pub(super) fn unsubscribe(&self, uri: &str) {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
     }
@@ -137,12 +131,12 @@ fn tool(name: &'static str, schema: Value) -> Tool {
     Tool::new(name, "A tool that the conformance suite calls", schema)
 }
 
-/// A content that is one text.
+/// A content with one text block.
 fn said(text: impl Into<String>) -> Vec<rmcp::model::ContentBlock> {
     vec![rmcp::model::ContentBlock::text(text)]
 }
 
-/// A value of the protocol that is written here as JSON.
+/// Deserialises a value of the protocol.
 fn made<T: for<'de> serde::Deserialize<'de>>(value: Value) -> T {
     serde_json::from_value(value).expect("the fixtures of this module fit the protocol")
 }
@@ -150,11 +144,11 @@ fn made<T: for<'de> serde::Deserialize<'de>>(value: Value) -> T {
 const SKILL: &str = "---\nname: 00-conformance\ndescription: A skill that the conformance suite reads. Use when testing a client.\n\
     metadata:\n  purpose: test\n---\n\n# Conformance\n\nSee `references/notes.md`.\n";
 
-/// A skill with a folder in it, written to disk: the suite needs one to look into.
+/// Writes a skill with a sub-folder to disk, which the suite needs, and loads it.
 ///
 /// # Errors
 ///
-/// When it cannot be written.
+/// Returns an error if it cannot be written.
 pub(super) fn skill(data: &Utf8Path) -> std::io::Result<Option<Entry>> {
     let dir = data.join("serve/conformance/00-conformance");
     let file = dir.join("SKILL.md");

@@ -1,7 +1,7 @@
-//! The `SKILL.md` that a client is given. It is the file itself wherever the extension allows it. Where it does not (the
-//! name breaks the rule, or another skill has it; the YAML had to be mended; something that must be there is missing), it is
-//! the same file with its frontmatter written anew, which says so under `metadata`. What is listed, what is read and what
-//! digests are made of is always this one text.
+//! The `SKILL.md` that is served to a client: the file itself where the extension allows it.
+//! Otherwise (the name is invalid or taken, the YAML had to be repaired, a required field is
+//! missing), the same file with a rewritten frontmatter, which says so under `metadata`. Lists,
+//! contents and digests are all based on this one text.
 
 use repertoire_skill::skill::{Digest, Skill};
 use repertoire_text::yaml::{
@@ -10,19 +10,17 @@ use repertoire_text::yaml::{
 use repertoire_text::{Span, Text};
 use serde_json::Map;
 
-/// The name as it was written, under `metadata`.
+/// The key under `metadata` for the original name.
 const ORIGINAL_NAME: &str = "repertoire-original-name";
-/// What was put right, under `metadata`.
+/// The key under `metadata` for the list of corrections.
 const MENDED: &str = "repertoire-mended";
-/// A `metadata` that was not a mapping, under `metadata`.
+/// The key under `metadata` for an original `metadata` that was not a mapping.
 const ORIGINAL_METADATA: &str = "repertoire-original-metadata";
 
 /// A skill's file as it is served.
 #[derive(Debug)]
 pub(super) struct Copy {
-    /// The text.
     pub(super) text: Text,
-    /// Its frontmatter.
     pub(super) frontmatter: Map<String, serde_json::Value>,
     /// The digest of the text.
     pub(super) digest: Digest,
@@ -44,13 +42,13 @@ impl Copy {
         Copy { text: text.into(), frontmatter, digest }
     }
 
-    /// A field of its frontmatter that is text.
+    /// A text field of the frontmatter.
     pub(super) fn field(&self, key: &str) -> &str {
         self.frontmatter.get(key).and_then(serde_json::Value::as_str).unwrap_or_default()
     }
 }
 
-/// What keeps a file from being served as it is.
+/// The reasons why a file cannot be served unchanged.
 fn faults(skill: &Skill, name: &str) -> Vec<&'static str> {
     let text = skill.text();
     let mut faults = Vec::new();
@@ -118,7 +116,7 @@ fn entry(key: &str, value: Node) -> Entry {
     Entry { key: key.to_owned(), key_span: Span::default(), value }
 }
 
-/// Text that stays text, whatever it looks like.
+/// A double-quoted scalar, so that it stays text whatever it looks like.
 fn quoted(text: &str) -> Node {
     Node::made(Value::Scalar(Scalar { text: text.to_owned(), style: Style::Double }))
 }
@@ -137,7 +135,7 @@ mod tests {
         load_with(source, origin, &limits, MissingDescription::FirstParagraph).skill.unwrap()
     }
 
-    /// What a stranger's reader of YAML makes of the text is what is listed.
+    /// The listed frontmatter equals what a standard YAML parser reads from the text.
     #[track_caller]
     fn check(text: &str, name: &str, expect: &str) {
         let copy = Copy::of(&skill(text), name);

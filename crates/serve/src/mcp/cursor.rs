@@ -1,5 +1,5 @@
-//! Where a list goes on. A cursor names the last thing that was listed, so that a list whose skills change meanwhile
-//! neither repeats nor leaves out what stays.
+//! Pagination cursors. A cursor names the last item of a page, so that a list that changes in the
+//! meantime neither repeats nor skips the remaining items.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,33 +8,34 @@ use rmcp::ErrorData;
 
 use super::limits::CURSOR_BYTES_MAX;
 
-/// Bytes of a digest that a cursor begins with, so that one that was made up is told from one that was given.
+/// The number of digest bytes at the start of a cursor, which detect invalid cursors.
 const SEAL_BYTES: usize = 6;
 
-/// The cursor after `last`, in the list of this name.
+/// The cursor after the item `last` of a list.
 pub(super) fn after(list: &str, last: &str) -> String {
     let mut bytes = seal(list, last).to_vec();
     bytes.extend_from_slice(last.as_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// What a cursor of this list stands after.
+/// The item that a cursor of this list points to.
 ///
 /// # Errors
 ///
-/// "Invalid params" for a cursor that this list has not given.
+/// Returns "Invalid params" for a cursor that does not belong to this list.
 pub(super) fn read(list: &str, cursor: &str) -> Result<String, ErrorData> {
-    let unknown = || {
-        let message = "this cursor was not given by this list; begin without one";
-        ErrorData::invalid_params(message, None)
-    };
     if cursor.len() > CURSOR_BYTES_MAX {
-        return Err(unknown());
+        return Err(unknown_cursor());
     }
-    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| unknown())?;
-    let (given, last) = bytes.split_at_checked(SEAL_BYTES).ok_or_else(unknown)?;
-    let last = std::str::from_utf8(last).map_err(|_| unknown())?;
-    if given == seal(list, last) { Ok(last.to_owned()) } else { Err(unknown()) }
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| unknown_cursor())?;
+    let (given, last) = bytes.split_at_checked(SEAL_BYTES).ok_or_else(unknown_cursor)?;
+    let last = std::str::from_utf8(last).map_err(|_| unknown_cursor())?;
+    if given == seal(list, last) { Ok(last.to_owned()) } else { Err(unknown_cursor()) }
+}
+
+fn unknown_cursor() -> ErrorData {
+    let message = "this cursor was not given by this list; begin without one";
+    ErrorData::invalid_params(message, None)
 }
 
 fn seal(list: &str, last: &str) -> [u8; SEAL_BYTES] {
@@ -44,11 +45,12 @@ fn seal(list: &str, last: &str) -> [u8; SEAL_BYTES] {
     seal
 }
 
-/// One page of what comes after a cursor in a list that is sorted by `key`, and the cursor of the next.
+/// Returns the page after a cursor of a list that is sorted by `key`, and the cursor of the next
+/// page.
 ///
 /// # Errors
 ///
-/// "Invalid params" for a cursor that this list has not given.
+/// Returns "Invalid params" for a cursor that does not belong to this list.
 pub(super) fn page<'a, T>(
     list: &str,
     items: &'a [T],

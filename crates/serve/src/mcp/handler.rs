@@ -1,4 +1,4 @@
-//! One client's server: hands each request to whoever answers it.
+//! The MCP server of one client: dispatches its requests.
 #![expect(
     deprecated,
     reason = "logging and subscriptions of 2025 are served to the conformance suite"
@@ -30,11 +30,11 @@ When a task calls for knowledge or a way of working that you may not have, descr
 load what fits with `skill` and follow it, and read the files that it names with `skill_resource`. \
 If `skill_search` finds nothing that fits, go on without.";
 
-/// Answers one client.
+/// Handles the requests of one client.
 pub(crate) struct Handler {
     state: Arc<State>,
     fixtures: Option<Arc<Fixtures>>,
-    /// Ends, with the client, whoever tells it news.
+    /// Stops the change notifications when the client disconnects.
     gone: CancellationToken,
     _guard: DropGuard,
 }
@@ -218,7 +218,7 @@ impl ServerHandler for Handler {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        // What is not declared is taken out of it.
+        // The SDK removes undeclared capabilities from the filter.
         Some(requested.clone())
     }
 

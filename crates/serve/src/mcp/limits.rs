@@ -1,26 +1,26 @@
-//! The caps on what a client of MCP may ask for, and on what it is given at once.
+//! Limits on the requests of MCP clients, and on responses.
 
-/// Skills, or resources, on one page of a list.
+/// The number of skills or resources per page.
 pub(super) const PAGE: usize = 50;
-/// Prompts on one page of a list.
+/// The number of prompts per page.
 pub(super) const PROMPTS_PAGE: usize = 100;
-/// Longest URI that is looked at, in bytes.
+/// The maximum length of a URI, in bytes.
 pub(super) const URI_BYTES_MAX: usize = 8 * 1024;
-/// Most segments of a URI.
+/// The maximum number of segments of a URI.
 pub(super) const URI_SEGMENTS_MAX: usize = 32;
-/// Longest cursor that is looked at, in bytes.
+/// The maximum length of a cursor, in bytes.
 pub(super) const CURSOR_BYTES_MAX: usize = 1024;
-/// Most files of a skill that is served, its `SKILL.md` included: the extension's limit.
+/// The maximum number of files of a served skill, including its `SKILL.md`: the extension's limit.
 pub(super) const FILES_MAX: usize = 512;
-/// Most bytes of a skill that is served, its `SKILL.md` included: the extension's limit.
+/// The maximum size of a served skill, including its `SKILL.md`: the extension's limit.
 pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// How long a client may keep a list of skills without asking again.
+/// The time for which a client may cache a list of skills.
 pub(super) const TTL_MS: u64 = 10_000;
-/// Most names that a completion offers: the protocol's limit.
+/// The maximum number of completions: the protocol's limit.
 pub(super) const COMPLETIONS_MAX: usize = 100;
-/// Longest task that skills are searched for, in bytes.
+/// The maximum length of a task for searching skills, in bytes.
 pub(super) const TASK_BYTES_MAX: usize = 64 * 1024;
-/// Longest arguments of a skill, in bytes.
+/// The maximum length of a skill's arguments, in bytes.
 pub(super) const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
-/// Most characters of a resource that a tool puts into a conversation.
+/// The maximum number of characters of a resource that a tool returns.
 pub(super) const RESOURCE_CHARS_MAX: usize = 40_000;

@@ -1,4 +1,5 @@
-//! The files of a skill with their sizes and digests. A file is read again only if its stamp has changed.
+//! The files of a skill with their sizes and digests. A file is read again only if its stamp has
+//! changed.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::limits::ResourceLimits;
@@ -9,49 +10,39 @@ use repertoire_text::fs::Stamp;
 use super::copy::Copy;
 use super::limits::{BYTES_MAX, FILES_MAX};
 
-/// The caps on the folder of a skill that is served.
+/// The limits on the folder of a served skill.
 pub(super) const FOLDER: ResourceLimits =
     ResourceLimits { files_max: FILES_MAX - 1, bytes_max: BYTES_MAX, depth_max: 8 };
 
-/// The files of a skill beside its `SKILL.md`, by path.
+/// The files of a skill except its `SKILL.md`, sorted by path.
 #[derive(Debug)]
 pub(super) struct Manifest {
-    /// The files.
     pub(super) files: Vec<File>,
 }
 
-/// One file.
 #[derive(Debug)]
 pub(super) struct File {
-    /// Its path below the skill's folder.
+    /// The path below the skill's folder.
     pub(super) path: Utf8PathBuf,
-    /// Its size.
     pub(super) bytes: u64,
-    /// Its digest.
     pub(super) digest: Digest,
     stamp: Option<Stamp>,
 }
 
-/// Why a skill is not served.
+/// The reason why a skill is not served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
-    /// It is larger than the extension allows.
+    /// The skill exceeds the limits of the extension.
     #[error(
         "it has more than {FILES_MAX} files, {BYTES_MAX} bytes or 8 levels of folders, the limits of a skill that is served"
     )]
     TooLarge,
-    /// A file of it cannot be read.
     #[error("its file `{path}` cannot be read: {why}")]
-    Unreadable {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What the system says.
-        why: String,
-    },
+    Unreadable { path: Utf8PathBuf, why: String },
 }
 
 impl Manifest {
-    /// The files as they are now. What `before` knows of a file that has not changed is kept.
+    /// Lists the current files. Reuses the data of unchanged files from `before`.
     pub(super) fn of(
         skill: &Skill,
         copy: &Copy,

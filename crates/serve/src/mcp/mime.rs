@@ -1,14 +1,14 @@
-//! What kind of file a resource is, by the ending of its name.
+//! MIME types of files, by extension.
 
 /// The type of a folder.
 pub(super) const FOLDER: &str = "inode/directory";
 
-/// The type of a file whose content is known to be text, or not to be.
+/// The type of a file that is known to be text or binary.
 pub(super) fn of(path: &str, is_text: bool) -> &'static str {
     known(path).unwrap_or(if is_text { "text/plain" } else { "application/octet-stream" })
 }
 
-/// The type, as far as the name alone tells.
+/// The type, if the extension determines it.
 pub(super) fn known(path: &str) -> Option<&'static str> {
     let ending = path.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     let kind = match ending.as_deref().unwrap_or_default() {

@@ -1,23 +1,26 @@
-//! The names that skills are served under. The extension allows `a` to `z`, digits and single hyphens, at most 64 of them;
-//! many skills are called otherwise, and are served under the nearest name that is allowed.
+//! The names under which skills are served. The extension allows `a` to `z`, digits and single
+//! hyphens, at most 64 characters; skills with other names are served under the nearest valid one.
 
 use repertoire_skill::name::NAME_CHARS_MAX;
 use repertoire_skill::skill::Digest;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Whether a skill may be served under this name.
+/// Returns true if a skill may be served under this name.
 pub(super) fn is_allowed(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !name.is_empty()
         && name.len() <= NAME_CHARS_MAX
-        && name.bytes().all(plain)
+        && name.bytes().all(is_name_byte)
         && !name.starts_with('-')
         && !name.ends_with('-')
         && !name.contains("--")
 }
 
-/// The nearest name that is allowed: of the name itself, of the next best, or, if neither leaves a letter, one made of
-/// a digest.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
+}
+
+/// The nearest valid name: derived from the name itself, from `next_best`, or, if neither has a
+/// usable character, from a digest.
 pub(super) fn corrected(name: &str, next_best: &str) -> String {
     [name, next_best].into_iter().map(plain).find(|name| !name.is_empty()).unwrap_or_else(|| {
         let digest = Digest::of(format!("{name}\n{next_best}").as_bytes()).to_string();
@@ -25,7 +28,7 @@ pub(super) fn corrected(name: &str, next_best: &str) -> String {
     })
 }
 
-/// The same name with a number, for the second and later ones that would be called so.
+/// Appends a number to a name that is already taken.
 pub(super) fn numbered(name: &str, number: usize) -> String {
     let ending = format!("-{number}");
     let room = NAME_CHARS_MAX - ending.len();
@@ -41,7 +44,7 @@ fn plain(name: &str) -> String {
         }
         match c {
             'a'..='z' | '0'..='9' => out.push(c),
-            // The dots of an `ö` come apart from it, and are dropped.
+            // NFKD splits an `ö` into `o` and its dots, which are dropped.
             '\u{300}'..='\u{36f}' => {}
             _ if !out.is_empty() && !out.ends_with('-') => out.push('-'),
             _ => {}

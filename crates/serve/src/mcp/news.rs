@@ -1,4 +1,4 @@
-//! Tells clients when skills have come, gone or changed. Tools stay the same.
+//! Notifies clients when skills were added, removed or changed. The list of tools never changes.
 
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::broadcast::Receiver;
@@ -8,25 +8,25 @@ use tokio_util::sync::CancellationToken;
 use super::conformance::Change;
 use crate::house::News;
 
-/// What a list of the server's is about.
+/// The lists that a change affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lists {
-    /// Prompts and resources: the skills.
+    /// Prompts and resources, which are the skills.
     Skills,
-    /// The fixtures of the suite.
+    /// The fixtures of the conformance suite.
     Fixtures(Change),
 }
 
-/// Where news come from.
+/// The sources of changes.
 pub(super) struct Sources {
-    /// The house.
+    /// Changes of the skills.
     pub(super) house: Receiver<News>,
-    /// The fixtures of the suite, if they are served.
+    /// Changes of the conformance fixtures, if they are served.
     pub(super) fixtures: Option<Receiver<Change>>,
 }
 
 impl Sources {
-    /// The next change of a list; `None` once there will be none.
+    /// Waits for the next change of a list; `None` once the sources are closed.
     async fn next(&mut self) -> Option<Lists> {
         loop {
             let fixtures = async {
@@ -51,7 +51,7 @@ impl Sources {
     }
 }
 
-/// Tells a client of the protocol before 2026-07-28, until it has gone.
+/// Notifies a client of the protocol before 2026-07-28, until it disconnects.
 pub(super) async fn tell(peer: Peer<RoleServer>, mut sources: Sources, gone: CancellationToken) {
     loop {
         let lists = tokio::select! {
@@ -73,7 +73,7 @@ pub(super) async fn tell(peer: Peer<RoleServer>, mut sources: Sources, gone: Can
     }
 }
 
-/// Tells one subscription, until it ends. What it has not asked for is passed over.
+/// Notifies one subscription until it ends. Changes that it did not request are skipped.
 pub(super) async fn listen(context: SubscriptionContext, mut sources: Sources) {
     let accepted = context.accepted().clone();
     let (tools, prompts) = (accepted.tools_list_changed, accepted.prompts_list_changed);

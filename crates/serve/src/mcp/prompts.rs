@@ -1,4 +1,4 @@
-//! Skills as prompts: each that a person may call, with its arguments.
+//! Skills as prompts: those that users may invoke, with their arguments.
 
 use repertoire_skill::activate::Listing;
 use repertoire_skill::catalog::Entry;
@@ -17,12 +17,12 @@ use super::{cursor, render};
 /// The argument of a skill that does not name its arguments.
 const REST: &str = "arguments";
 
-/// The skills that a person may call.
+/// Lists the skills that a user may invoke.
 pub(super) fn list(state: &State, cursor: Option<&str>) -> Result<ListPromptsResult, ErrorData> {
     let catalog = state.house.catalog();
     let mut callable: Vec<&Entry> =
         catalog.entries().iter().filter(|entry| is_callable(entry)).collect();
-    // Several of one name cannot be told apart by it, and none of them is called.
+    // Skills with an ambiguous name are not listed, since they cannot be invoked by it.
     callable.retain(|entry| catalog.get(&entry.id).is_some());
     let (page, next) = cursor::page("prompts", &callable, |entry| &entry.id, cursor, PROMPTS_PAGE)?;
     let mut result =
@@ -31,7 +31,7 @@ pub(super) fn list(state: &State, cursor: Option<&str>) -> Result<ListPromptsRes
     Ok(result)
 }
 
-/// A skill, put into words for the conversation.
+/// Renders a skill for the conversation.
 pub(super) fn get(
     state: &State,
     request: &GetPromptRequestParams,
@@ -66,7 +66,7 @@ fn prompt(entry: &Entry) -> Prompt {
     Prompt::new(entry.id.as_str(), Some(described(entry)), Some(arguments))
 }
 
-/// Arguments as they would have been written after the skill's name.
+/// Formats arguments as they would be written after the skill's name.
 fn arguments(entry: &Entry, given: Option<&JsonObject>) -> Result<String, ErrorData> {
     let none = JsonObject::new();
     let given = given.unwrap_or(&none);
@@ -87,7 +87,7 @@ fn arguments(entry: &Entry, given: Option<&JsonObject>) -> Result<String, ErrorD
     for name in names {
         words.push(quoted(&text(name)?.unwrap_or_default()));
     }
-    // Trailing ones that were not given are not there.
+    // Drop trailing arguments that were not given.
     while words.last().is_some_and(|word| word == "\"\"") {
         words.pop();
     }
@@ -100,11 +100,15 @@ fn arguments(entry: &Entry, given: Option<&JsonObject>) -> Result<String, ErrorD
     Ok(line)
 }
 
-/// One word, whatever is in it.
+/// Quotes a word if necessary.
 fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:@+=,".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
+    if !word.is_empty() && word.chars().all(is_plain_char) {
+        word.to_owned()
+    } else {
+        format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
     }
+}
+
+fn is_plain_char(c: char) -> bool {
+    c.is_alphanumeric() || "-_./:@+=,".contains(c)
 }

@@ -1,5 +1,5 @@
-//! A skill as text for a model. One that nobody has agreed to stands in an element that names its origin and digest, and
-//! that its text cannot close.
+//! Renders a skill as text for a model. An untrusted one is wrapped in an element with its origin
+//! and digest, which its text cannot close.
 
 use repertoire_skill::activate::{Activation, Listing, Request, activate};
 use repertoire_skill::catalog::Entry;
@@ -12,7 +12,7 @@ use crate::house::House;
 
 const TAG: &str = "untrusted_skill";
 
-/// A skill put into a conversation, and the text that does it.
+/// Activates a skill and renders its text.
 pub(super) fn skill(
     house: &House,
     entry: &Entry,
@@ -35,7 +35,7 @@ pub(super) fn skill(
     (activation, text)
 }
 
-/// Text of a skill's, as far as it is trusted.
+/// Wraps the text of a skill unless it is trusted.
 pub(super) fn wrapped(entry: &Entry, text: String) -> String {
     let state = match entry.trust {
         Trust::Trusted => return text,

@@ -1,4 +1,5 @@
-//! Files of skills as resources of the base protocol: what the extension lists is read here.
+//! Files of skills as resources of the base protocol: the files listed by the extension are read
+//! here.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +16,7 @@ use super::shelf::Shelf;
 use super::{cursor, manifest, mime, skills, uri};
 use crate::plain::is_plain;
 
-/// The `SKILL.md` of every skill that is listed.
+/// Lists the `SKILL.md` of every listed skill.
 pub(super) fn list(shelf: &Shelf, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let listed = shelf.listed();
     let (page, next) = cursor::page("resources", &listed, |book| &book.path, cursor, PAGE)?;
@@ -26,14 +27,14 @@ pub(super) fn list(shelf: &Shelf, cursor: Option<&str>) -> Result<ListResourcesR
     Ok(result)
 }
 
-/// How the addresses of all files are made.
+/// The URI template of all files.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     let file = ResourceTemplate::new("skill://{skill}/{+path}", "A file of a skill")
         .with_description("A skill's instructions (`SKILL.md`) or any other file of its folder");
     ListResourceTemplatesResult::with_all_items(vec![file])
 }
 
-/// One file: as text if it is, else encoded.
+/// Reads a file: as text if it is text, else in Base64.
 pub(super) fn read(shelf: &Shelf, address: &str) -> Result<ReadResourceResult, ErrorData> {
     let contents = contents(shelf, address).ok_or_else(|| {
         let data = json!({ "uri": address });
@@ -50,7 +51,7 @@ fn contents(shelf: &Shelf, address: &str) -> Option<ResourceContents> {
         return Some(ResourceContents::text(text, address).with_mime_type("text/markdown"));
     }
     let path = below.join("/");
-    // What the extension would not list is not read either.
+    // Files that the extension would not list must not be readable either.
     shelf.manifest(book).ok()?;
     let bytes =
         files::read_bytes(&shelf.entry(book).skill, path.as_str().into(), &manifest::FOLDER)

@@ -1,7 +1,8 @@
-//! Sessions of `/mcp`, of which there is a limited number.
+//! Sessions of `/mcp`, limited in number.
 //!
-//! A client that is gone without a word leaves its session behind for some minutes. Beyond the limit, the session that was
-//! used least recently ends; its client is told so by the protocol (404) and begins another.
+//! The session of a client that disconnected silently stays open for some minutes. Beyond the
+//! limit, the least recently used session is closed; its client gets a 404, as the protocol
+//! specifies, and starts another.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,14 +14,14 @@ use rmcp::transport::streamable_http_server::session::{
     ServerSseMessage, SessionId, SessionManager,
 };
 
-/// The sessions, with the order in which they were used.
+/// The sessions, with the order of their last use.
 pub(crate) struct CappedSessions {
     sessions: LocalSessionManager,
     sessions_max: usize,
     used: Mutex<Used>,
 }
 
-/// The order in which sessions were used: larger is later.
+/// The order of the last use of sessions: larger is later.
 #[derive(Default)]
 struct Used {
     last: u64,
@@ -33,7 +34,7 @@ impl Used {
         self.by_session.insert(id.clone(), self.last);
     }
 
-    /// Removes and returns those that are too many, the least recently used first.
+    /// Removes and returns the sessions beyond the limit, the least recently used first.
     fn surplus(&mut self, sessions_max: usize) -> Vec<SessionId> {
         let mut by_use: Vec<(u64, SessionId)> =
             self.by_session.iter().map(|(id, used)| (*used, id.clone())).collect();
@@ -62,7 +63,7 @@ impl CappedSessions {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a session was used, if there still is one.
+    /// Records the use of a session, if it still exists.
     fn touch(&self, id: &SessionId) {
         let mut used = self.used();
         if used.by_session.contains_key(id) {
@@ -70,7 +71,7 @@ impl CappedSessions {
         }
     }
 
-    /// Makes room for one more. Sessions that have ended by themselves are forgotten first.
+    /// Makes room for one more session. Sessions that have already ended are forgotten first.
     async fn make_room(&self) {
         let is_full = self.used().by_session.len() >= self.sessions_max;
         if !is_full {
@@ -83,7 +84,7 @@ impl CappedSessions {
             used.surplus(self.sessions_max - 1)
         };
         for id in surplus {
-            // A session that does not end now ends by its timeout.
+            // A session that cannot be closed now ends with its timeout.
             let _ = self.sessions.close_session(&id).await;
         }
     }

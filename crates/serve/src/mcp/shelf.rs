@@ -1,5 +1,6 @@
-//! The skills of one catalog as they are served: each under a path of its own, in order. Names are settled for all at once;
-//! texts, files and digests are worked out when somebody asks, and kept until a file changes.
+//! The skills of a catalog as they are served: each under a unique path, sorted. Names are assigned
+//! for all skills at once; texts, files and digests are computed on demand and cached until a file
+//! changes.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,19 +14,19 @@ use super::manifest::{Manifest, Refused};
 use super::name;
 use super::uri;
 
-/// The skills of one catalog as they are served.
+/// The skills of a catalog as they are served.
 pub(super) struct Shelf {
     catalog: Arc<Catalog>,
     extra: Arc<[Entry]>,
-    /// By path.
+    /// Sorted by path.
     books: Vec<Book>,
-    /// The places of those that are listed, in the same order.
+    /// The indices of the listed ones, in the same order.
     listed: Vec<usize>,
 }
 
-/// One skill as it is served.
+/// A served skill.
 pub(super) struct Book {
-    /// Where it stands: its name, after its plugin's if it has one.
+    /// The path: its name, after its plugin's if it has one.
     pub(super) path: String,
     place: Place,
     copy: OnceLock<Arc<Copy>>,
@@ -39,7 +40,7 @@ enum Place {
 }
 
 impl Shelf {
-    /// Settles the names. `extra` skills are served beside those of the catalog.
+    /// Assigns the names. `extra` skills are served in addition to those of the catalog.
     pub(super) fn new(catalog: Arc<Catalog>, extra: Arc<[Entry]>) -> Self {
         let mut books: Vec<Book> = paths(&catalog, &extra)
             .into_iter()
@@ -57,35 +58,37 @@ impl Shelf {
         shelf
     }
 
-    /// Which catalog this is.
+    /// The generation of the catalog.
     pub(super) fn generation(&self) -> u64 {
         self.catalog.generation()
     }
 
-    /// Those that are listed, by path. A skill that only a person may call is served, but not listed.
+    /// The listed skills, sorted by path. A skill that only users may invoke is served, but not
+    /// listed.
     pub(super) fn listed(&self) -> Vec<&Book> {
         self.listed.iter().map(|at| &self.books[*at]).collect()
     }
 
-    /// The skill that an address leads to, and the rest of the address below its folder.
+    /// Finds the skill of a URI, and the rest of the URI below its folder.
     pub(super) fn find<'s>(&self, segments: &'s [String]) -> Option<(&Book, &'s [String])> {
         let first = segments.first()?;
-        let (path, rest) = match first.contains('.') {
-            true => (format!("{first}/{}", segments.get(1)?), &segments[2..]),
-            false => (first.clone(), &segments[1..]),
+        let (path, rest) = if first.contains('.') {
+            (format!("{first}/{}", segments.get(1)?), &segments[2..])
+        } else {
+            (first.clone(), &segments[1..])
         };
         let at = self.books.binary_search_by(|book| book.path.as_str().cmp(&path)).ok()?;
         Some((&self.books[at], rest))
     }
 
-    /// The skill whose own address this is.
+    /// Finds a skill by the URI of its `SKILL.md`.
     pub(super) fn skill(&self, uri: &str) -> Option<&Book> {
         let segments = uri::parse(uri).filter(|_| !uri.ends_with('/'))?;
         let (book, rest) = self.find(&segments)?;
         (rest == [uri::SKILL_FILE]).then_some(book)
     }
 
-    /// The record of a skill.
+    /// The catalog entry of a skill.
     pub(super) fn entry(&self, book: &Book) -> &Entry {
         match book.place {
             Place::Catalog(at) => &self.catalog.entries()[at],
@@ -93,19 +96,19 @@ impl Shelf {
         }
     }
 
-    /// The address of a skill of the catalog.
+    /// The URI of a skill of the catalog.
     pub(super) fn uri_of(&self, entry: &Entry) -> Option<String> {
         let is_it = |book: &&Book| Arc::ptr_eq(&self.entry(book).skill, &entry.skill);
         self.books.iter().find(is_it).map(Book::uri)
     }
 
-    /// The file of a skill as it is served.
+    /// The `SKILL.md` of a skill as it is served.
     pub(super) fn copy(&self, book: &Book) -> Arc<Copy> {
         let make = || Arc::new(Copy::of(&self.entry(book).skill, book.name()));
         Arc::clone(book.copy.get_or_init(make))
     }
 
-    /// The files of a skill as they are now.
+    /// The current files of a skill.
     pub(super) fn manifest(&self, book: &Book) -> Result<Arc<Manifest>, Refused> {
         let copy = self.copy(book);
         let before = book.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -117,19 +120,19 @@ impl Shelf {
 }
 
 impl Book {
-    /// Its name: the last part of its path.
+    /// The name: the last segment of the path.
     pub(super) fn name(&self) -> &str {
         self.path.rsplit_once('/').map_or(self.path.as_str(), |(_, name)| name)
     }
 
-    /// Its address.
     pub(super) fn uri(&self) -> String {
         uri::write(&self.path, uri::SKILL_FILE)
     }
 }
 
-/// Gives every skill a path. Those whose name is allowed come first, the one that the catalog calls so before any other;
-/// then, in the order of the catalog, those whose name has to be corrected.
+/// Assigns a path to every skill. Skills with a valid name come first, and among those the ones
+/// whose catalog id has that name; then, in the order of the catalog, those whose name must be
+/// corrected.
 fn paths(catalog: &Catalog, extra: &[Entry]) -> Vec<(Place, String)> {
     let all: Vec<(Place, &Entry)> = catalog
         .entries()
@@ -164,7 +167,7 @@ fn paths(catalog: &Catalog, extra: &[Entry]) -> Vec<(Place, String)> {
     paths
 }
 
-/// The name as the file has it.
+/// The name as written in the file.
 fn written(entry: &Entry) -> Option<&str> {
     match &entry.skill.frontmatter.get("name")?.value {
         Value::Scalar(scalar) => Some(scalar.text.as_str()),
@@ -176,7 +179,8 @@ fn bare(id: &str) -> &str {
     id.rsplit_once(':').map_or(id, |(_, name)| name)
 }
 
-/// A plugin's skills stand below the plugin, whose dot keeps it apart from every skill.
+/// The path of a skill. A plugin's skills are below `NAME.plugin`; the dot distinguishes it from
+/// all skills.
 fn path(entry: &Entry, name: &str) -> String {
     match &entry.skill.origin.plugin {
         Some(plugin) => format!("{}.plugin/{name}", name::corrected(&plugin.name, "")),

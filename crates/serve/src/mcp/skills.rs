@@ -13,13 +13,12 @@ use super::manifest::{Manifest, Refused};
 use super::shelf::{Book, Shelf};
 use super::{cursor, mime, uri};
 
-/// The name of the extension.
 pub(super) const EXTENSION: &str = "io.modelcontextprotocol/skills";
 
-/// Where a page says what it has left out.
+/// The `_meta` key for the skills that a page has left out.
 const LEFT_OUT: &str = "dev.repertoire/left-out";
 
-/// Answers a request of the extension; `None` if the method is none of its.
+/// Answers a request of the extension; `None` if the method does not belong to it.
 pub(super) fn answer(
     shelf: &Shelf,
     method: &str,
@@ -50,7 +49,7 @@ struct Directory {
     cursor: Option<String>,
 }
 
-/// One skill on the wire.
+/// A skill in wire format.
 #[derive(Serialize)]
 struct Skill<'s> {
     uri: String,
@@ -58,7 +57,7 @@ struct Skill<'s> {
     resources: Vec<File>,
 }
 
-/// One file on the wire.
+/// A file in wire format.
 #[derive(Serialize)]
 struct File {
     uri: String,
@@ -66,7 +65,7 @@ struct File {
     size: u64,
 }
 
-/// A skill that a page does not have, and why.
+/// A skill that is left out of a page, and why.
 #[derive(Serialize)]
 struct LeftOut {
     uri: String,
@@ -116,7 +115,8 @@ fn get(shelf: &Shelf, params: Named) -> Result<Value, ErrorData> {
     Ok(Value::Object(result))
 }
 
-/// What every answer of the extension has: it is whole, and may be kept for a while by this client alone.
+/// The fields of every result of the extension: it is complete, and this client may cache it for a
+/// while.
 fn complete() -> Map<String, Value> {
     let fields = [
         ("resultType", json!("complete")),
@@ -141,7 +141,7 @@ fn skill(shelf: &Shelf, book: &Book) -> Result<Value, Refused> {
     Ok(serde_json::to_value(skill).expect("maps with text keys are JSON"))
 }
 
-/// "Invalid params", with the address that it is about.
+/// "Invalid params" for a URI.
 fn unknown(message: &str, uri: &str) -> ErrorData {
     ErrorData::invalid_params(message.to_owned(), Some(json!({ "uri": uri })))
 }
@@ -158,7 +158,7 @@ fn directory(shelf: &Shelf, params: Directory) -> Result<Value, ErrorData> {
     if children.is_empty() {
         return Err(not_one());
     }
-    // The list's name has the address in it, so that a cursor of one folder is none of another's.
+    // Include the URI in the list's name, so that a cursor is only valid for its own folder.
     let list = format!("directory {}", segments.join("/"));
     let (page, next) =
         cursor::page(&list, &children, |(name, _)| name, params.cursor.as_deref(), PAGE)?;
@@ -171,7 +171,7 @@ fn directory(shelf: &Shelf, params: Directory) -> Result<Value, ErrorData> {
     Ok(Value::Object(result))
 }
 
-/// What stands directly in a folder of a skill, by name; nothing if there is no such folder.
+/// The direct children of a skill's folder, by name; empty if there is no such folder.
 fn children(
     shelf: &Shelf,
     book: &Book,
@@ -184,9 +184,10 @@ fn children(
     }
     for file in &manifest.files {
         let path = file.path.as_str();
-        let below = match folder.is_empty() {
-            true => Some(path),
-            false => path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')),
+        let below = if folder.is_empty() {
+            Some(path)
+        } else {
+            path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'))
         };
         let Some(below) = below else { continue };
         let (name, resource) = match below.split_once('/') {

@@ -1,4 +1,4 @@
-//! What all clients of one server share.
+//! The state shared by all clients of a server.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,13 +9,12 @@ use rmcp::ErrorData;
 use super::shelf::Shelf;
 use crate::house::House;
 
-/// What all clients of one server share.
+/// The state shared by all clients of a server.
 pub(super) struct State {
-    /// What is served.
     pub(super) house: House,
-    /// The one form that this server was started to fill in.
+    /// The form for which this server was started.
     pub(super) form: Option<Form>,
-    /// Skills that are served beside those of the house.
+    /// Skills that are served in addition to those of the catalog.
     extra: Arc<[Entry]>,
     shelf: Mutex<Option<Arc<Shelf>>>,
 }
@@ -25,7 +24,7 @@ impl State {
         State { house, form: None, extra: extra.into(), shelf: Mutex::new(None) }
     }
 
-    /// The same, to fill in one form.
+    /// Restricts the server to one form.
     pub(super) fn filling_in(self, form: Option<Form>) -> Self {
         State { form, ..self }
     }
@@ -44,7 +43,7 @@ impl State {
         }
     }
 
-    /// Settles the names and reads the index ahead of whoever asks first.
+    /// Computes the names and loads the index in the background, before the first request.
     pub(super) fn warm(self: &Arc<Self>) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let state = Arc::clone(self);
@@ -55,7 +54,7 @@ impl State {
         }
     }
 
-    /// Does something that reads files, out of the way of everybody else.
+    /// Runs a function that reads files on a blocking thread.
     pub(super) async fn reading<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&State) -> T + Send + 'static,

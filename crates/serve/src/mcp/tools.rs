@@ -1,5 +1,5 @@
-//! Tools for clients that know nothing of the Skills extension. One tool a file, but for those of forms, which are one thing;
-//! with typed arguments and a typed result. [`TOOLS`] is the list of them.
+//! Tools for clients that don't support the Skills extension. One tool per file, except the form
+//! tools, which belong together; each has typed arguments and a typed result. [`TOOLS`] lists them.
 
 mod form;
 mod skill;
@@ -38,25 +38,21 @@ const TOOLS: &[Row] = &[
     row::<form::HandIn>(),
 ];
 
-/// Those that fill in forms.
+/// The tools that fill in forms.
 const OF_FORMS: &[&str] = &[FINDING, VERDICT, HAND_IN];
 
-/// What a tool is.
+/// A tool that is served.
 trait ServedTool {
-    /// Its name.
     const NAME: &'static str;
-    /// Its name for people.
+    /// The display name.
     const TITLE: &'static str;
-    /// When to call it, for a model.
+    /// The description for a model.
     const ABOUT: &'static str;
-    /// What it changes.
     const EFFECT: Effect;
-    /// What it is given.
     type Arguments: DeserializeOwned + JsonSchema;
-    /// What it gives.
     type Output: Serialize + JsonSchema;
 
-    /// Does the work. What takes long ends when `cancel` says so.
+    /// Executes a call. Long operations stop when `cancel` is triggered.
     fn call(
         state: Arc<State>,
         arguments: Self::Arguments,
@@ -64,25 +60,25 @@ trait ServedTool {
     ) -> impl Future<Output = Result<Reply<Self::Output>, Complaint>> + Send;
 }
 
-/// What a tool changes.
+/// The changes that a tool makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
-    /// Nothing.
+    /// Changes nothing.
     Reads,
-    /// It adds to what there is, and takes nothing away.
+    /// Adds data, but never removes any.
     Adds,
 }
 
-/// What a tool gives: text for a model, and the same for a program.
+/// The result of a tool: text for a model, and structured data for a program.
 struct Reply<T> {
     text: String,
     output: T,
 }
 
-/// Why a tool did not do what was asked, and what to do next.
+/// The reason why a call failed, and what to do next.
 struct Complaint(String);
 
-/// A tool without its types.
+/// A type-erased tool.
 struct Row {
     name: &'static str,
     describe: fn() -> Tool,
@@ -97,25 +93,28 @@ const fn row<T: ServedTool + 'static>() -> Row {
     }
 }
 
-/// The tools as they are listed. Of those that fill in forms, a server that was started for one form has the form's.
+/// Lists the tools. A server that was started for one form has only that form's form tools.
 pub(super) fn list(state: &State) -> Vec<Tool> {
-    // Schemas are made once; they do not change.
+    // Schemas don't change, so they are generated once.
     static ALL: LazyLock<Vec<Tool>> =
         LazyLock::new(|| TOOLS.iter().map(|row| (row.describe)()).collect());
     let Some(form) = &state.form else { return ALL.clone() };
-    let of_forms = |tool: &Tool| OF_FORMS.contains(&tool.name.as_ref());
     ALL.iter()
-        .filter(|tool| !of_forms(tool) || form.tools().contains(&tool.name.as_ref()))
-        .map(|tool| if of_forms(tool) { form::bound(form, tool.clone()) } else { tool.clone() })
+        .filter(|tool| !is_form_tool(tool) || form.tools().contains(&tool.name.as_ref()))
+        .map(|tool| if is_form_tool(tool) { form::bound(form, tool.clone()) } else { tool.clone() })
         .collect()
 }
 
-/// One of them.
+fn is_form_tool(tool: &Tool) -> bool {
+    OF_FORMS.contains(&tool.name.as_ref())
+}
+
+/// Finds a tool by its name.
 pub(super) fn find(state: &State, name: &str) -> Option<Tool> {
     list(state).into_iter().find(|tool| tool.name == name)
 }
 
-/// Calls a tool; `None` if there is none of that name.
+/// Calls a tool; `None` if there is no tool of that name.
 pub(super) async fn answer(
     state: &Arc<State>,
     name: &str,
@@ -144,7 +143,7 @@ fn describe<T: ServedTool>() -> Tool {
     tool
 }
 
-/// A schema without references, which some clients do not follow in arguments.
+/// A schema without references, which some clients don't resolve in arguments.
 fn flat_schema<T: JsonSchema>() -> JsonObject {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
@@ -158,16 +157,11 @@ fn schema<T: JsonSchema>() -> JsonObject {
     schema
 }
 
-/// Clients complain about formats that are ours alone; the bounds say the same.
+/// Removes non-standard number formats, about which clients complain; the bounds express the same.
 fn without_number_formats(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
-            let is_ours = |format: &Value| {
-                format.as_str().is_some_and(|format| {
-                    ["uint", "int", "float", "double"].iter().any(|ours| format.starts_with(ours))
-                })
-            };
-            if object.get("format").is_some_and(is_ours) {
+            if object.get("format").is_some_and(is_number_format) {
                 object.remove("format");
             }
             object.values_mut().for_each(without_number_formats);
@@ -175,6 +169,12 @@ fn without_number_formats(schema: &mut Value) {
         Value::Array(all) => all.iter_mut().for_each(without_number_formats),
         _ => {}
     }
+}
+
+fn is_number_format(format: &Value) -> bool {
+    format.as_str().is_some_and(|format| {
+        ["uint", "int", "float", "double"].iter().any(|ours| format.starts_with(ours))
+    })
 }
 
 async fn call<T: ServedTool>(
@@ -192,7 +192,7 @@ async fn call<T: ServedTool>(
     finished(T::call(state, arguments, cancel).await)
 }
 
-/// What a tool gives, as it is sent.
+/// Converts the result of a tool to the protocol's format.
 fn finished<T: Serialize>(done: Result<Reply<T>, Complaint>) -> CallToolResult {
     match done {
         Ok(reply) => {
@@ -206,14 +206,13 @@ fn finished<T: Serialize>(done: Result<Reply<T>, Complaint>) -> CallToolResult {
     }
 }
 
-/// A text for a model, without invisible characters.
+/// A text block without invisible characters.
 fn visible(text: &str) -> ContentBlock {
     let (visible, summary) = invisible::removed(text);
-    match summary.is_empty() {
-        true => ContentBlock::text(visible),
-        false => {
-            ContentBlock::text(format!("{visible}\n[invisible characters removed: {summary}]"))
-        }
+    if summary.is_empty() {
+        ContentBlock::text(visible)
+    } else {
+        ContentBlock::text(format!("{visible}\n[invisible characters removed: {summary}]"))
     }
 }
 
@@ -223,13 +222,13 @@ impl From<rmcp::ErrorData> for Complaint {
     }
 }
 
-/// Refuses a text that is longer than a tool takes.
+/// Rejects a text that is too long.
 fn within(what: &str, text: &str, bytes_max: usize) -> Result<(), Complaint> {
-    match text.len() <= bytes_max {
-        true => Ok(()),
-        false => Err(Complaint(format!(
-            "The {what} has {} bytes, and at most {bytes_max} are taken. Say it shorter.",
-            text.len()
-        ))),
+    if text.len() <= bytes_max {
+        return Ok(());
     }
+    Err(Complaint(format!(
+        "The {what} has {} bytes, and at most {bytes_max} are taken. Say it shorter.",
+        text.len()
+    )))
 }

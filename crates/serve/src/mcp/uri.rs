@@ -1,14 +1,14 @@
-//! `skill://` addresses. They name a skill and a file of it, and nothing else: an address that tries to climb, hides a
-//! slash, or is written in any other way than ours leads nowhere.
+//! `skill://` URIs. They name a skill and one of its files, and nothing else: URIs with `..`,
+//! encoded slashes, or any other form than ours are rejected.
 
 use super::limits::{URI_BYTES_MAX, URI_SEGMENTS_MAX};
 
 const SCHEME: &str = "skill://";
 
-/// The last segment of a skill's own address.
+/// The last segment of the URI of a skill.
 pub(super) const SKILL_FILE: &str = "SKILL.md";
 
-/// The address of a file, or a folder, of a skill.
+/// The URI of a file or folder of a skill.
 pub(super) fn write(path: &str, below: &str) -> String {
     let mut uri = format!("{SCHEME}{path}");
     for segment in below.split('/').filter(|segment| !segment.is_empty()) {
@@ -25,7 +25,7 @@ pub(super) fn write(path: &str, below: &str) -> String {
     uri
 }
 
-/// The segments of an address, decoded; `None` if it is none of ours. A slash at the end is passed over.
+/// Parses a URI into decoded segments; `None` if it is not valid. Ignores a trailing slash.
 pub(super) fn parse(uri: &str) -> Option<Vec<String>> {
     let rest = uri.strip_prefix(SCHEME).filter(|_| uri.len() <= URI_BYTES_MAX)?;
     let rest = rest.strip_suffix('/').unwrap_or(rest);
@@ -33,7 +33,7 @@ pub(super) fn parse(uri: &str) -> Option<Vec<String>> {
     segments.filter(|segments| segments.len() <= URI_SEGMENTS_MAX)
 }
 
-/// One segment, if it is the name of something.
+/// Decodes a segment, if it is a valid file name.
 fn decode(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.bytes();

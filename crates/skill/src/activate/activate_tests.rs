@@ -7,7 +7,7 @@ use repertoire_text::fs;
 use super::*;
 use crate::testing::entry;
 
-/// A request that does not look at the folders, which are not there.
+/// A request that does not read folders, because the tests have none.
 fn text_only() -> Request<'static> {
     Request { listing: Listing::Skipped, ..Request::default() }
 }

@@ -1,29 +1,29 @@
-//! Fits a text into a number of characters and bytes, and says so in the text where it had to cut.
+//! Fits a text into a number of characters and bytes, and marks the cut in the text.
 //!
-//! The marker counts: the result is never larger than the room, except where the room is too small
-//! even for the marker; then the marker alone is the result.
+//! The marker counts towards the limit. If the limit is too small even for the marker, the result is the
+//! marker alone, which is the only case that exceeds it.
 
 use camino::Utf8Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much of a text was kept.
+/// The amount of a text that was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cut {
-    /// Characters of the text that were kept.
+    /// The number of characters that were kept.
     pub kept_chars: usize,
-    /// Characters that it had.
+    /// The number of characters of the complete text.
     pub total_chars: usize,
-    /// The limit that cut it, in characters; a token counts as four.
+    /// The limit that applied, in characters; a token counts as four.
     pub limit: usize,
 }
 
-/// Estimates tokens as a quarter of the bytes, rounded up; no tokenizer is asked.
+/// Estimates the number of tokens as a quarter of the bytes, rounded up. No tokenizer is involved.
 pub fn tokens(text: &str) -> usize {
     text.len().div_ceil(4)
 }
 
-/// What is left of a budget.
+/// The remaining part of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) chars: usize,
@@ -31,18 +31,18 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The room of two limits, of which either may be missing.
+    /// Creates a room from two limits, either of which may be missing.
     pub(crate) fn new(chars_max: Option<usize>, tokens_max: Option<usize>) -> Self {
         let bytes = tokens_max.map_or(usize::MAX, |tokens| tokens.saturating_mul(4));
         Room { chars: chars_max.unwrap_or(usize::MAX), bytes }
     }
 
-    /// The tighter of two rooms.
+    /// Returns the tighter of two limits.
     pub(crate) fn and(self, other: Room) -> Self {
         Room { chars: self.chars.min(other.chars), bytes: self.bytes.min(other.bytes) }
     }
 
-    /// What is left after a text; tokens are whole, so part of one is used up.
+    /// Subtracts a text, in whole tokens.
     pub(crate) fn minus(self, text: &str) -> Self {
         let bytes = tokens(text).saturating_mul(4);
         Room {
@@ -51,7 +51,7 @@ impl Room {
         }
     }
 
-    /// Whether a text fits as it is.
+    /// Returns true if a text fits without a cut.
     pub(crate) fn holds(self, text: &str) -> bool {
         text.len() <= self.bytes && (text.len() <= self.chars || text.chars().count() <= self.chars)
     }
@@ -61,7 +61,7 @@ impl Room {
         self.chars.min(self.bytes)
     }
 
-    /// The longest start of a text that fits, in bytes.
+    /// Returns the length in bytes of the longest prefix of a text that fits.
     fn prefix(self, text: &str) -> usize {
         let by_chars = text.char_indices().nth(self.chars).map_or(text.len(), |(at, _)| at);
         let mut end = by_chars.min(self.bytes);
@@ -72,18 +72,18 @@ impl Room {
     }
 }
 
-/// The line that stands where a text was cut.
+/// Returns the line that marks the cut in a text.
 pub(crate) fn marker(kept_chars: usize, total_chars: usize, path: &Utf8Path) -> String {
     format!("[… cut: {kept_chars} of {total_chars} characters shown; read the rest in {path}]")
 }
 
-/// Fits a text into a room. `path` is where the whole of it can be read.
+/// Fits a text into a room. `path` is the file that holds the complete text.
 pub(crate) fn fit(text: String, room: Room, path: &Utf8Path) -> (String, Option<Cut>) {
     let total_chars = text.chars().count();
     fit_of(text, total_chars, room, path)
 }
 
-/// As [`fit`], for the start of a text that had `total_chars` characters before an earlier cut.
+/// Like [`fit`], for the start of a text that had `total_chars` characters before an earlier cut.
 pub(crate) fn fit_of(
     text: String,
     total_chars: usize,
@@ -104,7 +104,7 @@ pub(crate) fn fit_of(
 }
 
 impl Room {
-    /// As [`Room::minus`], by the byte, with a line break on each side of what is taken.
+    /// Like [`Room::minus`], but counts exact bytes, plus a line break before and after the text.
     fn minus_exactly(self, text: &str) -> Self {
         Room {
             chars: self.chars.saturating_sub(text.chars().count() + 2),
@@ -119,7 +119,7 @@ fn line_break(text: &mut String) {
     }
 }
 
-/// The start of a text that fits together with the fence that has to be closed after it.
+/// Returns the longest start of a text that fits, and the fence that closes a code block left open in it.
 fn keep(text: &str, room: Room) -> (&str, String) {
     let kept = at_line_end(text, room.prefix(text));
     let Some(open) = open_fence(kept) else { return (kept, String::new()) };
@@ -127,12 +127,13 @@ fn keep(text: &str, room: Room) -> (&str, String) {
     match open_fence(kept) {
         None => (kept, String::new()),
         Some(same) if same.start == open.start => (kept, same.closing()),
-        // Cutting earlier ended in another fence, which may need more room: stop before it.
+        // The shorter prefix ends inside another fence, whose closing may need more room: stop before that
+        // fence.
         Some(other) => (&text[..other.start], String::new()),
     }
 }
 
-/// The cut moved back to a line end, if one is in the last fifth of what is kept.
+/// Moves a cut back to the end of a line, if there is one in the last fifth of the kept text.
 fn at_line_end(text: &str, end: usize) -> &str {
     let kept = &text[..end];
     match kept.rfind('\n') {
@@ -153,7 +154,7 @@ impl OpenFence {
     }
 }
 
-/// The code fence that a text ends inside of.
+/// Returns the code fence that is still open at the end of a text.
 fn open_fence(text: &str) -> Option<OpenFence> {
     let mut open: Option<OpenFence> = None;
     let mut start = 0;
@@ -175,8 +176,8 @@ fn open_fence(text: &str) -> Option<OpenFence> {
     open
 }
 
-/// The character, its number and what follows, if a line starts with a code fence. Fences in lists
-/// are indented, so any indent will do.
+/// If a line starts with a code fence, returns its character, its length and the text after it. Fences in
+/// lists are indented, so any indentation is accepted.
 fn fence_mark(line: &str) -> Option<(char, usize, &str)> {
     let line = line.trim();
     let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;

@@ -1,5 +1,5 @@
-//! Appends the Markdown files of `references/` to a body, within what its budget has left. They are
-//! text for reading: no argument is put in, and no command in them is run.
+//! Appends the Markdown files of `references/` to a body, within the rest of its budget. They are plain text:
+//! no arguments are filled in, and no commands are run.
 
 use camino::Utf8PathBuf;
 use repertoire_text::Diagnostic;
@@ -12,32 +12,32 @@ use crate::limits::KEPT_CHARS_MIN;
 use crate::resources::{self, Group};
 use crate::skill::Skill;
 
-/// A reference that was asked for.
+/// A reference that was requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reference {
-    /// Its path below the skill's folder.
+    /// The path relative to the skill's folder.
     #[schemars(with = "String")]
     pub path: Utf8PathBuf,
-    /// What became of it.
+    /// The state of the reference in the body.
     pub state: ReferenceState,
 }
 
-/// What became of a reference.
+/// The state of a reference in the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReferenceState {
-    /// All of it is in the body.
+    /// The complete reference is in the body.
     Whole,
     /// The start of it is in the body.
     Cut(Cut),
-    /// There was no room for it; this many characters were left.
+    /// The reference did not fit; this many characters were left.
     LeftOut(usize),
-    /// It could not be read.
+    /// The reference could not be read.
     Unreadable,
 }
 
 impl Reference {
-    /// The limit that kept some of it out.
+    /// The limit that kept part or all of it out.
     pub(super) fn limit(&self) -> Option<usize> {
         match self.state {
             ReferenceState::Whole | ReferenceState::Unreadable => None,
@@ -55,9 +55,9 @@ pub(super) fn append(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Reference> {
     let found = resources::list(skill, &request.limits);
-    let is_markdown = |path: &&camino::Utf8Path| path.extension() == Some("md");
+    let references = found.of_group(Group::References);
     let mut out = Vec::new();
-    for path in found.of_group(Group::References).filter(is_markdown) {
+    for path in references.filter(|path| path.extension() == Some("md")) {
         let file = skill.origin.dir().join(path);
         let heading = format!("\n\n## Reference: {path}\n\n");
         let least = heading.len() + marker(usize::MAX, usize::MAX, &file).len() + KEPT_CHARS_MIN;

@@ -1,18 +1,17 @@
-//! Finds the commands that a body asks to be run while it is loaded: `` !`cmd` `` at the start of a
-//! line or after white space, and fences marked `` ```! ``. It only finds them.
+//! Finds the commands that a body asks to run while it is loaded: `` !`cmd` `` at the start of a line or
+//! after white space, and fences marked `` ```! ``. This module does not run them.
 
 use std::ops::Range;
 
-/// A stretch of a body.
+/// A part of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Text.
     Text(Range<usize>),
-    /// A command and the place that its output takes.
+    /// A command, which its output replaces.
     Command {
-        /// With the marks around it.
+        /// The range including the marks around the command.
         whole: Range<usize>,
-        /// The command alone.
+        /// The range of the command alone.
         command: Range<usize>,
     },
 }
@@ -54,7 +53,7 @@ fn commands(body: &str) -> Vec<(Range<usize>, Range<usize>)> {
         }
         start = end;
     }
-    // A fence that is never closed is text, but the commands on its lines still count.
+    // A fence that is never closed is text, but inline commands on its lines still count.
     if let Some(open) = fence {
         let mut start = open.content;
         for line in body[open.content..].split_inclusive('\n') {

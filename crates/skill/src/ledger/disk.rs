@@ -1,5 +1,5 @@
-//! The ledger as it is stored. Unknown fields are passed over, missing ones have defaults, and a
-//! ledger of a later version is refused rather than misread.
+//! The stored form of the ledger. Unknown fields are ignored, missing ones have defaults, and a ledger of a
+//! later version is rejected rather than misread.
 
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
@@ -13,15 +13,12 @@ use crate::trust::Trust;
 
 const VERSION: u32 = 1;
 
-/// Why a stored ledger cannot be used.
+/// The reason why a stored ledger cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
-    /// It is of a later version.
+    /// The ledger has a later version.
     #[error("the ledger has version {found}; this program knows version {VERSION}")]
-    Version {
-        /// The version that it has.
-        found: u32,
-    },
+    Version { found: u32 },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,7 +53,7 @@ struct HeldDisk {
     scope: Scope,
     #[serde(default)]
     plugin: Option<Plugin>,
-    /// A record that does not say is not trusted.
+    /// Records without this field are not trusted.
     #[serde(default = "untrusted")]
     trust: Trust,
     #[serde(default)]

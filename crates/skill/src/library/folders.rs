@@ -1,9 +1,9 @@
-//! Which folders to watch for a catalog, and what an event in one of them means.
+//! Determines which folders to watch for a catalog, and what an event in one of them means.
 //!
-//! Only what discovery has searched is watched in depth: a link in a stranger's project that discovery
-//! refuses to follow must not lead the watch astray either. Of every root the nearest folder above it is
-//! watched as well, without depth, so that a root that comes, goes or is replaced is noticed. The lock is watched in the same
-//! way: trust that is taken back must not wait for a restart.
+//! Only folders that discovery has searched are watched recursively: a link in an untrusted project that
+//! discovery refuses to follow must not be followed here either. The nearest existing folder above each root
+//! is watched as well, not recursively, so that a root that appears, disappears or is replaced is noticed.
+//! The lock file is watched in the same way, because removing trust must take effect without a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,40 +16,40 @@ use crate::discover::{Request, RootState};
 use crate::profile::Base;
 use crate::walk::IGNORED;
 
-/// The folders to watch, with the paths under which events may speak of the roots.
+/// The folders to watch, and the paths by which events refer to the roots.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Folders {
     spots: BTreeSet<Spot>,
     watches: BTreeMap<Utf8PathBuf, Depth>,
 }
 
-/// How much below a folder is watched.
+/// Whether a folder is watched recursively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {
     Entries,
     Everything,
 }
 
-/// A root or a link below one: the real path, as in events, and the path that discovery calls it by.
+/// A root or a link below one: the real path, as in events, and the path that discovery uses.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Spot {
     real: Utf8PathBuf,
     shown: Utf8PathBuf,
 }
 
-/// What an event means.
+/// The meaning of a file system event.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Something may have changed at these paths.
+    /// Files at or below these paths may have changed.
     Touched(Vec<Utf8PathBuf>),
-    /// A root, or a folder above one, has come or gone.
+    /// A root, or a folder above one, was created, removed or renamed.
     Moved,
-    /// Events were lost, so anything may have changed.
+    /// Events were lost, so any file may have changed.
     Lost,
 }
 
 impl Folders {
-    /// The folders that matter for a catalog.
+    /// Determines the folders to watch for a catalog.
     pub(super) fn of(request: &Request, catalog: &Catalog) -> Self {
         let mut folders = Folders::default();
         for report in catalog.roots() {
@@ -72,7 +72,7 @@ impl Folders {
         folders
     }
 
-    /// What to watch, in order.
+    /// Iterates over the folders to watch, in order.
     pub(super) fn watches(&self) -> impl Iterator<Item = (&Utf8Path, RecursiveMode)> {
         self.watches.iter().map(|(dir, depth)| match depth {
             Depth::Entries => (dir.as_path(), RecursiveMode::NonRecursive),
@@ -80,7 +80,7 @@ impl Folders {
         })
     }
 
-    /// What an event means; `None` if it is of no interest.
+    /// Interprets an event; `None` if it does not concern a skill.
     pub(super) fn meaning(&self, event: &Event) -> Option<Meaning> {
         if event.need_rescan() {
             return Some(Meaning::Lost);
@@ -125,7 +125,7 @@ impl Folders {
         }
     }
 
-    /// Discovery has followed this link, so the watch does too. A file that is no link may be given as well.
+    /// Follows a link that discovery has followed. A file that is not a link is accepted as well.
     fn add_link(&mut self, link: &Utf8Path) {
         let Ok(real) = link.canonicalize_utf8() else { return };
         if real.is_dir() {
@@ -154,7 +154,7 @@ fn comes_or_goes(kind: EventKind) -> bool {
     }
 }
 
-/// Links that lead from a root to a skill: the file itself, or a folder on the way to it.
+/// Finds the links that lead from a root to a skill: the file itself, or a folder on the way to it.
 fn links(catalog: &Catalog) -> BTreeSet<Utf8PathBuf> {
     let mut looked_at = BTreeSet::new();
     let mut links = BTreeSet::new();

@@ -1,6 +1,6 @@
-//! Reloads a library when its files change. A thread of its own waits for the storm of events around an
-//! edit to pass, and now and then looks at everything whether events came or not: events are a hint,
-//! the disk is the truth. What cannot be watched is said once and then found by looking.
+//! Reloads a library when its files change. A separate thread debounces the events around an edit, and
+//! rescans everything at intervals whether events came or not: events are only a hint. Folders that cannot be
+//! watched are reported once and then covered by the rescan.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use super::{Library, Reload, Suspects};
 use crate::codes;
 use crate::limits::{NOTICES_MAX, SETTLE_ROUNDS_MAX, SUSPECTS_MAX};
 
-/// When to reload.
+/// The timing of reloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// How long nothing must have happened.
+    /// The debounce time: reload when there were no events for this long.
     pub quiet: Duration,
-    /// How long to wait for that at most.
+    /// The maximum time to wait for the events to stop.
     pub storm_max: Duration,
-    /// How long without any event until everything is looked at again.
+    /// The time without events after which everything is scanned again.
     pub rescan: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Default for WatchOptions {
     }
 }
 
-/// A library that is being watched, until this is dropped.
+/// A handle that keeps a library watched until it is dropped.
 #[derive(Debug)]
 pub struct Watching {
     line: Line,
@@ -47,8 +47,8 @@ pub struct Watching {
 }
 
 impl Library {
-    /// Watches the roots, those that do not exist yet as well, and reloads after changes. `on_reload` is
-    /// called on the watching thread whenever the snapshot was replaced or watching has failed.
+    /// Watches the roots, including those that do not exist yet, and reloads after changes. `on_reload` is
+    /// called on the watching thread whenever the snapshot was replaced or watching failed.
     ///
     /// # Panics
     /// If the system cannot start a thread.
@@ -70,7 +70,7 @@ impl Library {
             is_failing: false,
             told: BTreeSet::new(),
         };
-        // Before this returns, so that no later change is missed.
+        // Set up the watches before returning, so that no later change is missed.
         let failures = watch.set_up(Folders::of(&self.request, &self.snapshot()));
         let thread = thread::Builder::new()
             .name("skill-watch".to_owned())
@@ -85,15 +85,15 @@ impl Drop for Watching {
         self.line.stop.store(true, Ordering::Release);
         self.line.send(Notice::Stop);
         let Some(thread) = self.thread.take() else { return };
-        // Whoever drops this in `on_reload` stands on that very thread.
+        // If `on_reload` drops the handle, this is the watching thread itself, which cannot join itself.
         if thread.thread().id() != thread::current().id() {
-            // A panic of `on_reload` has been printed already.
+            // A panic in `on_reload` has been printed already.
             let _ = thread.join();
         }
     }
 }
 
-/// What wakes the thread.
+/// A message to the watching thread.
 #[derive(Debug)]
 enum Notice {
     Event(Meaning),
@@ -101,7 +101,8 @@ enum Notice {
     Stop,
 }
 
-/// The way to the thread. It never waits: where it is full, the thread has enough to do.
+/// The channel to the watching thread. Sending never blocks: if the channel is full, `lost` makes the thread
+/// read every file again.
 #[derive(Clone, Debug)]
 struct Line {
     sender: SyncSender<Notice>,
@@ -117,7 +118,7 @@ impl Line {
     }
 }
 
-/// What has come together while waiting.
+/// The notices collected while waiting.
 #[derive(Debug)]
 struct Pending {
     suspects: Suspects,
@@ -155,7 +156,7 @@ impl Pending {
     }
 }
 
-/// The thread's own state.
+/// The state of the watching thread.
 struct Watch<F> {
     library: Arc<Library>,
     options: WatchOptions,
@@ -181,7 +182,7 @@ impl<F: Fn(&Reload)> Watch<F> {
         }
     }
 
-    /// Waits for events to come and to pass. `None` when it is time to end.
+    /// Waits for events until they stop. Returns `None` when the thread should end.
     fn wait(&self) -> Option<Pending> {
         let mut pending = Pending::nothing();
         match self.notices.recv_timeout(self.options.rescan) {
@@ -211,7 +212,7 @@ impl<F: Fn(&Reload)> Watch<F> {
         self.line.stop.load(Ordering::Acquire)
     }
 
-    /// Reloads, and again for as long as roots come and go that have to be watched.
+    /// Reloads, and repeats this as long as the set of folders to watch changes.
     fn catch_up(&mut self, mut pending: Pending) {
         let mut is_outdated = pending.has_moved || (pending.is_rescan && self.is_failing);
         for _ in 0..SETTLE_ROUNDS_MAX {
@@ -223,7 +224,7 @@ impl<F: Fn(&Reload)> Watch<F> {
             if !is_outdated || self.is_stopped() {
                 return;
             }
-            // What happened before the new folders were watched is found by the next round.
+            // The next round finds changes made before the new folders were watched.
             pending = Pending { failures: self.set_up(wanted), ..Pending::nothing() };
             is_outdated = false;
         }
@@ -238,8 +239,8 @@ impl<F: Fn(&Reload)> Watch<F> {
         }
     }
 
-    /// Watches these folders and no others. Starting from scratch is the one way that is right whatever
-    /// has become of the folders that were watched before.
+    /// Watches exactly these folders. The watcher is created anew, because watches on folders that were
+    /// removed or replaced in the meantime are not reliable.
     fn set_up(&mut self, folders: Folders) -> Vec<Diagnostic> {
         self.watcher = None;
         self.folders = Arc::new(folders);
@@ -278,7 +279,8 @@ fn watcher(folders: Arc<Folders>, line: Line) -> notify::Result<RecommendedWatch
     RecommendedWatcher::new(handle, Config::default().with_follow_symlinks(false))
 }
 
-/// `None` for a folder that has gone in the meantime: the next round sees that by itself.
+/// Converts an error into a diagnostic. Returns `None` for a folder that no longer exists, because the next
+/// round notices that by itself.
 fn failure(mut error: notify::Error, dir: Option<&Utf8Path>) -> Option<Diagnostic> {
     if matches!(error.kind, ErrorKind::PathNotFound | ErrorKind::WatchNotFound) {
         return None;

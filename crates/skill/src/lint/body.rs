@@ -1,5 +1,5 @@
-//! One fast pass over a body for what rules want to know: code fences, links and lines. It looks only at
-//! the few bytes that matter, since thousands of bodies are checked at once.
+//! Scans a body once for code fences, links and lines. The scan looks only at the few bytes that matter,
+//! since thousands of bodies are checked at once.
 
 use std::sync::LazyLock;
 
@@ -8,17 +8,17 @@ use repertoire_text::Span;
 
 use crate::skill::Skill;
 
-/// What a pass over a body found.
+/// The result of scanning a body.
 pub(crate) struct Body<'a> {
-    /// The file's whole text, so that spans are places in the file.
+    /// The whole text of the file, so that spans are positions in the file.
     pub(crate) text: &'a str,
-    /// Where the body stands.
+    /// The span of the body within the text.
     pub(crate) span: Span,
     /// The opening line of a fence that is never closed.
     pub(crate) open_fence: Option<Span>,
-    /// Number of lines with a fence mark.
+    /// The number of lines with a fence marker.
     pub(crate) fence_lines: usize,
-    /// Fenced regions, in order.
+    /// The fenced regions, in order.
     fences: Vec<Span>,
 }
 
@@ -35,14 +35,14 @@ impl<'a> Body<'a> {
         self.span.slice(self.text)
     }
 
-    /// Number of lines, counting a last one without a line break.
+    /// The number of lines, including a last one without a line break.
     pub(crate) fn lines(&self) -> usize {
         let body = self.as_str();
         memchr::memchr_iter(b'\n', body.as_bytes()).count() + usize::from(!body.ends_with('\n'))
     }
 
-    /// Targets of what looks like a Markdown link, with their places. Whether one stands in code is left
-    /// to be asked with [`Body::is_code`], for the few that matter.
+    /// Iterates over the targets of what looks like a Markdown link, with their spans. Links in code are
+    /// included; callers check [`Body::is_code`] for the few that matter.
     pub(crate) fn links(&self) -> impl Iterator<Item = (&'a str, Span)> {
         let base = self.span.start as usize;
         let body = self.as_str();
@@ -55,7 +55,7 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// Whether an offset is inside a fence, or inside a code span of its line.
+    /// Returns true if an offset is inside a fence, or inside a code span of its line.
     pub(crate) fn is_code(&self, offset: u32) -> bool {
         let after = self.fences.partition_point(|fence| fence.start <= offset);
         if after > 0 && offset < self.fences[after - 1].end {
@@ -66,7 +66,8 @@ impl<'a> Body<'a> {
         memchr::memchr_iter(b'`', &before[line_start..]).count() % 2 == 1
     }
 
-    /// Fences as CommonMark has them: at least three backticks or tildes, closed by as many or more.
+    /// Finds fences by the rules of CommonMark: at least three backticks or tildes, closed by as many or
+    /// more.
     fn find_fences(&mut self) {
         let base = self.span.start as usize;
         let body = self.as_str();
@@ -93,22 +94,22 @@ impl<'a> Body<'a> {
     }
 }
 
-/// A line that starts with a fence mark.
+/// A line that starts with a fence marker.
 struct FenceLine {
     mark: u8,
     count: usize,
-    /// Nothing but blanks after the mark: only such a line closes a fence.
+    /// True if only white space follows the marker; only such a line closes a fence.
     bare: bool,
     start: usize,
     end: usize,
 }
 
-/// Searchers are made once: making one costs more than most bodies take to search.
+/// Created once, because creating a searcher costs more than searching most bodies.
 static BACKTICKS: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("```"));
 static TILDES: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("~~~"));
 static LINK: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("]("));
 
-/// Goes from mark to mark instead of from line to line.
+/// Iterates over lines with fence markers by jumping from marker to marker.
 struct FenceLines<'a> {
     body: &'a str,
     backticks: memmem::FindIter<'a, 'static>,
@@ -147,7 +148,8 @@ impl<'a> FenceLines<'a> {
             let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |found| found + 1);
             let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |found| at + found);
             self.done = end;
-            // Fences in lists and quotes are indented or marked; the text before must be only that.
+            // Fences in lists and quotes are indented or prefixed; any other text before the marker rules a
+            // fence out.
             let lead = &bytes[start..at];
             if !lead.iter().all(|byte| b" \t>-*+0123456789.)".contains(byte)) {
                 continue;

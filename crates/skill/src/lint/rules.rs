@@ -37,7 +37,7 @@ pub(super) static ALL: &[&Rule] = &[
     &shell_substitution::RULE,
 ];
 
-/// Shared by the rules' tests: what a rule set says of a text, one line a finding.
+/// Helpers for the tests of the rules: format the findings about a text, one per line.
 #[cfg(test)]
 pub(super) mod testing {
     use crate::lint::{RuleSet, check_skill};
@@ -45,7 +45,7 @@ pub(super) mod testing {
     use crate::skill::Origin;
     use repertoire_text::{Limits, Source};
 
-    /// `RS101 3:7 message` for every finding of the given code about a `SKILL.md` in folder `a`.
+    /// Formats every finding of the given code about a `SKILL.md` in folder `a` as `3:7 message`.
     pub(crate) fn findings(code: &str, text: &str) -> Vec<String> {
         findings_at(code, "a/SKILL.md", text, &["SKILL.md".to_owned()], RuleSet::Repertoire)
     }
@@ -69,7 +69,7 @@ pub(super) mod testing {
             .collect()
     }
 
-    /// A skill with more fields and a body.
+    /// Builds the text of a skill with additional fields and a body.
     pub(crate) fn skill(fields: &str, body: &str) -> String {
         format!("---\nname: a\ndescription: Does things. Use when asked.\n{fields}---\n{body}")
     }

@@ -1,4 +1,4 @@
-//! Linting files and folders: find, read, check each in parallel, then check them together.
+//! Lints files and folders: finds them, reads and checks each in parallel, then checks them together.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,66 +24,64 @@ use crate::skill::{Origin, Skill};
 use crate::trust::Trust;
 use crate::walk::{Candidate, WalkOptions, walk};
 
-/// A folder that was named on purpose is searched deeper and longer than a root.
+/// A folder named on the command line is searched deeper and longer than a root.
 const WALK: WalkLimits = WalkLimits { depth_max: 32, entries_max: 1_000_000 };
 
-/// What to lint.
+/// The options of a lint run.
 pub struct LintRequest<'a> {
     /// Files and folders.
     pub paths: &'a [Utf8PathBuf],
-    /// Which rules to ask.
     pub rules: RuleSet,
-    /// Caps.
     pub limits: Limits,
-    /// The folder that links in a searched folder may not lead out of; `None` if they may lead anywhere.
+    /// Returns the folder that links in a searched folder must not leave; `None` if they may lead anywhere.
     pub links_beneath: &'a (dyn Fn(&Utf8Path) -> Option<Utf8PathBuf> + Sync),
-    /// The skills that dependencies may be met by, fetched only if one is not met by the files themselves.
+    /// Returns the skills that may satisfy dependencies. It is only called if the linted files themselves do
+    /// not satisfy them all.
     pub environment: &'a (dyn Fn() -> Catalog + Sync),
-    /// What else to ask of all skills together, by somebody who knows more than this crate.
+    /// An additional check over all skills together, supplied by a crate that depends on this one.
     pub comparison: Option<Comparison<'a>>,
-    /// Reports about other files of a skill's folder, by somebody who knows what they are, and about the skill's own file,
-    /// if they know more of it. It is given the skill and the names beside its file.
+    /// An additional check of a skill's folder, supplied by a crate that depends on this one. It gets the
+    /// skill and the names beside its file, and may also report on the skill's own file.
     pub companions: Option<&'a Companions<'a>>,
 }
 
-/// Reports about other files of a skill's folder.
+/// Checks other files of a skill's folder.
 pub type Companions<'a> = dyn Fn(&Skill, &[String]) -> Vec<FileReport> + Sync + 'a;
 
-/// A look at all skills together.
+/// A check that compares all skills.
 #[derive(Clone, Copy)]
 pub struct Comparison<'a> {
-    /// With more skills than this it is left out, and the report says so.
+    /// The maximum number of skills; with more, the comparison is skipped and the report says so.
     pub skills_max: usize,
-    /// Findings about skills, which come sorted by path and each once.
+    /// Returns findings about the skills, which are sorted by path and without duplicates.
     pub check: &'a (dyn Fn(&[Arc<Skill>]) -> Vec<Diagnostic> + Sync),
 }
 
-/// What was found about one file.
+/// The findings about one file.
 #[derive(Clone, Debug)]
 pub struct FileReport {
-    /// The file.
     pub path: Utf8PathBuf,
-    /// The skill's name, if it could be loaded.
+    /// The name of the skill, if it could be loaded.
     pub name: Option<String>,
-    /// The text that fixes refer to, where there are any. Otherwise it is not kept: thousands of files
-    /// are checked at once, and few are shown.
+    /// The text that fixes refer to, if there are any. Otherwise it is not kept, because thousands of files
+    /// are checked at once and few are shown.
     pub text: Option<Text>,
-    /// Findings in the order of the file.
+    /// The findings in file order.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whether the file was reached through a link, so that it may belong to somebody else.
+    /// True if the file was reached through a link, and so may not belong to the linted folder.
     pub linked: bool,
 }
 
-/// What was found about all files.
+/// The result of a lint run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// One for every file that was looked at, sorted by path.
+    /// The reports on all files, sorted by path.
     pub files: Vec<FileReport>,
-    /// How many skills there were, if they were too many for the comparison.
+    /// The number of skills, if it exceeded the limit for the comparison.
     pub not_compared: Option<usize>,
 }
 
-/// Counts for the last line.
+/// The counts for the last line of the output.
 #[derive(
     Clone,
     Copy,
@@ -96,22 +94,22 @@ pub struct Report {
     schemars::JsonSchema,
 )]
 pub struct Summary {
-    /// Files looked at.
+    /// The number of files that were checked.
     pub files: usize,
-    /// Files without a finding.
+    /// The number of files without a finding.
     pub clean: usize,
-    /// Errors in all files.
+    /// The number of errors in all files.
     pub errors: usize,
-    /// Warnings in all files.
+    /// The number of warnings in all files.
     pub warnings: usize,
-    /// Pieces of information in all files.
+    /// The number of findings of severity `info` in all files.
     pub infos: usize,
-    /// Findings that `--fix` corrects.
+    /// The number of findings that `--fix` corrects.
     pub fixable: usize,
 }
 
 impl FileReport {
-    /// The text to show findings in: the one that was checked, or the file as it is now.
+    /// Returns the text to show findings in: the one that was checked, or the file as it is now.
     pub fn shown_text(&self, limits: &Limits) -> Option<Text> {
         let read = || fs::read_text(&self.path, limits.text.file_bytes_max).ok().map(Text::from);
         self.text.clone().or_else(read)
@@ -119,7 +117,7 @@ impl FileReport {
 }
 
 impl Report {
-    /// The counts.
+    /// Counts the findings.
     pub fn summary(&self) -> Summary {
         let mut out = Summary { files: self.files.len(), ..Summary::default() };
         for file in &self.files {
@@ -139,13 +137,13 @@ impl Report {
 
 struct Checked {
     report: FileReport,
-    /// About other files of the skill's folder.
+    /// Reports on other files of the skill's folder.
     companions: Vec<FileReport>,
-    /// The skill, where it has to be looked at together with others.
+    /// The skill, if it has to be checked together with others.
     skill: Option<Arc<Skill>>,
-    /// The skill, where all are to be compared.
+    /// The skill, if all skills are compared.
     compared: Option<Arc<Skill>>,
-    /// What others may depend on.
+    /// The name and version that other skills may depend on.
     known: Option<(String, Option<Version>)>,
 }
 
@@ -194,7 +192,7 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
             reports[at].diagnostics.push(found);
         }
     }
-    // The reference validator has an order of its own, which is part of its verdict.
+    // The order of the reference validator's findings is part of the output that we reproduce.
     if request.rules != RuleSet::AgentSkills {
         for report in &mut reports {
             report.diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
@@ -203,7 +201,7 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
     Report { files: reports, not_compared }
 }
 
-/// Writes every correction that is certain, but nothing through a link. Returns the files that changed.
+/// Applies every safe fix, except through a link. Returns the files that changed.
 pub fn fix(report: &Report) -> Result<Vec<Utf8PathBuf>, (Utf8PathBuf, std::io::Error)> {
     let mut changed = Vec::new();
     for file in &report.files {
@@ -224,7 +222,8 @@ pub fn fix(report: &Report) -> Result<Vec<Utf8PathBuf>, (Utf8PathBuf, std::io::E
     Ok(changed)
 }
 
-/// A file can be a skill of its own and a resource of the skill around it. Reports are sorted by path.
+/// Merges the reports on one file, which may be a skill of its own and a resource of the skill around it. The
+/// reports must be sorted by path.
 fn merge_reports_of_one_file(reports: &mut Vec<FileReport>) {
     reports.dedup_by(|later, first| {
         let is_same = later.path.as_str() == first.path.as_str();
@@ -269,12 +268,12 @@ fn named_file(path: &Utf8Path) -> Candidate {
         _ => Vec::new(),
     };
     siblings.sort();
-    // A link that a person names is meant.
+    // A link named on the command line is followed on purpose.
     let target = path.canonicalize_utf8().ok();
     Candidate { path: path.to_owned(), target, linked: false, siblings }
 }
 
-/// `None` for a Markdown file in a folder that is no skill.
+/// Checks one file. Returns `None` for a Markdown file that is not a skill.
 fn check_file(
     (candidate, boundary): (&Candidate, Option<&Boundary>),
     request: &LintRequest<'_>,
@@ -330,7 +329,7 @@ fn check_file(
     Some(Checked { report, companions, skill, compared, known })
 }
 
-/// Reports about invisible characters in the other files of a skill's folder.
+/// Reports invisible characters in the other files of a skill's folder.
 fn hidden_in_resources(
     skill: &Skill,
     candidate: &Candidate,
@@ -342,12 +341,11 @@ fn hidden_in_resources(
         return Vec::new();
     }
     let found = hidden::find_in_resources(skill, &request.limits.resources);
-    let report = |found: hidden::HiddenText| about_a_path(found.diagnostic);
-    found.into_iter().map(report).collect()
+    found.into_iter().map(|found| about_a_path(found.diagnostic)).collect()
 }
 
-/// How many more skills may be kept for the comparison. If they turn out to be too many, most were
-/// never kept.
+/// The number of skills that may still be kept for the comparison, so that a run over too many skills does
+/// not hold them all in memory.
 struct Room {
     left: AtomicUsize,
 }
@@ -359,19 +357,21 @@ impl Room {
     }
 
     fn take(&self) -> bool {
-        let fewer = |left: usize| left.checked_sub(1);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
+        let taken = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        taken.is_ok()
     }
 }
 
-/// What the comparison finds, or how many skills are too many for it.
+/// Runs the comparison. Returns the number of skills as an error if there are too many.
 fn compare(checked: &[Checked], request: &LintRequest<'_>) -> Result<Vec<Diagnostic>, usize> {
     let Some(comparison) = &request.comparison else { return Ok(Vec::new()) };
     let loaded = checked.iter().filter(|checked| checked.known.is_some()).count();
     if loaded > comparison.skills_max {
         return Err(loaded);
     }
-    // A file and a link to it are one skill; the file itself comes first, whatever its path.
+    // A file and a link to it are the same skill; the file itself takes precedence, whatever its path.
     let (linked, own): (Vec<&Checked>, Vec<&Checked>) =
         checked.iter().partition(|checked| checked.report.linked);
     let mut seen = BTreeSet::new();
@@ -397,7 +397,7 @@ fn concerns_others(skill: &Skill) -> bool {
         || !triggers.patterns.is_empty()
 }
 
-/// The name of the folder that a file stands in, also where the path does not spell it out.
+/// Returns the name of the folder that contains a file, even if the path does not spell it out.
 fn folder_name(path: &Utf8Path) -> String {
     let parent = path.parent().filter(|dir| *dir != "").unwrap_or(Utf8Path::new("."));
     match parent.file_name() {

@@ -41,7 +41,8 @@ pub const KNOWN_TOOLS: &[&str] = &[
     "web_search",
 ];
 
-/// Whether a tool is known; tools of MCP servers and those with arguments are taken on their word.
+/// Returns true if a tool is known. Arguments in parentheses are ignored, and tools of MCP servers are
+/// accepted unchecked.
 pub(super) fn is_known(tool: &str) -> bool {
     let name = tool.split('(').next().unwrap_or(tool);
     name == "*" || name.starts_with("mcp__") || KNOWN_TOOLS.contains(&name)

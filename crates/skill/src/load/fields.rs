@@ -1,4 +1,4 @@
-//! Typed access to frontmatter: each reader takes one shape, says what was wrong, and goes on.
+//! Typed access to frontmatter: each reader accepts one shape, reports anything else, and goes on.
 
 use repertoire_text::yaml::{Entry, Mapping, Node, ScalarKind, Value, shorten};
 use repertoire_text::{Code, Diagnostic, Severity, Source, Span};
@@ -9,13 +9,14 @@ use crate::limits::{DEPENDENCIES_MAX, NAME_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::name;
 use crate::skill::{Dependency, Triggers};
 
-/// Text of a field without invisible characters. The skill keeps its source, where lint reports them.
+/// Removes invisible characters from the text of a field. The skill keeps its source, where lint reports
+/// them.
 fn visible(text: &str) -> String {
     let (text, _) = repertoire_text::invisible::removed(text);
     text.trim_start_matches('\u{feff}').to_owned()
 }
 
-/// A mapping that is being read, and where findings go.
+/// A mapping that is being read, and the list that findings are added to.
 pub(super) struct Fields<'a> {
     source: &'a Source,
     mapping: &'a Mapping,
@@ -45,12 +46,12 @@ impl<'a> Fields<'a> {
         self.report(&codes::FIELD_TYPE, node.span, message, format!("write `{key}` as {expected}"));
     }
 
-    /// Text; numbers and booleans are taken as they are written.
+    /// Reads text; numbers and booleans are taken as they are written.
     pub(super) fn text(&mut self, key: &str) -> Option<String> {
         let entry = self.present(key)?;
         match entry.value.as_str() {
             Some(text) => Some(visible(text)),
-            // A description that is not text is reported as missing, which says more.
+            // A description that is not text is reported as missing, which is more helpful.
             None if key == "description" => None,
             None => {
                 self.wrong_shape(key, &entry.value, "text");
@@ -59,7 +60,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Text, or a list that was meant as text: `argument-hint: [file]`.
+    /// Reads text, or a list that was meant as text: `argument-hint: [file]`.
     pub(super) fn loose_text(&mut self, key: &str) -> Option<String> {
         let entry = self.present(key)?;
         match &entry.value.value {
@@ -70,7 +71,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of texts; a single text is split at commas.
+    /// Reads a list of texts; a single text is split at commas.
     pub(super) fn words(&mut self, key: &str) -> Vec<String> {
         let Some(entry) = self.present(key) else { return Vec::new() };
         match &entry.value.value {
@@ -102,7 +103,7 @@ impl<'a> Fields<'a> {
         out
     }
 
-    /// Tools: a list, or one text with spaces or commas between them (but not inside brackets).
+    /// Reads tools: a list, or one text separated by spaces or commas (but not inside brackets).
     pub(super) fn tools(&mut self, key: &str) -> Vec<String> {
         let Some(entry) = self.present(key) else { return Vec::new() };
         match &entry.value.value {
@@ -111,7 +112,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A boolean in any of the spellings that Claude Code takes.
+    /// Reads a boolean in any of the spellings that Claude Code accepts.
     pub(super) fn flag(&mut self, key: &str) -> Option<bool> {
         let entry = self.present(key)?;
         let word = entry.value.as_str().map(str::to_ascii_lowercase);
@@ -125,7 +126,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number that is not negative.
+    /// Reads a whole number that is not negative.
     pub(super) fn number<N: TryFrom<i64>>(&mut self, key: &str) -> Option<N> {
         let entry = self.present(key)?;
         let number = match &entry.value.value {
@@ -143,7 +144,7 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// One of a few words.
+    /// Reads one of a few words.
     pub(super) fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
         let word = self.text(key)?;
         let found = choices.iter().find(|(name, _)| *name == word.to_ascii_lowercase());
@@ -156,7 +157,7 @@ impl<'a> Fields<'a> {
         found.map(|(_, value)| *value)
     }
 
-    /// A semantic version; `1.0` is completed to `1.0.0` for comparing.
+    /// Reads a semantic version; `1.0` is completed to `1.0.0` for comparisons.
     pub(super) fn version(&mut self, key: &str) -> Option<Version> {
         let text = self.text(key)?;
         let text = text.trim().trim_start_matches('v');
@@ -172,7 +173,7 @@ impl<'a> Fields<'a> {
         Version::parse(&completed).ok()
     }
 
-    /// `name` or `name@requirement`, in a list.
+    /// Reads a list of `name` or `name@requirement`.
     pub(super) fn dependencies(&mut self, key: &str) -> Vec<Dependency> {
         let Some(entry) = self.present(key) else { return Vec::new() };
         let mut words = self.words(key);
@@ -210,7 +211,7 @@ impl<'a> Fields<'a> {
         out
     }
 
-    /// A list of event names, or a mapping of the kinds of triggers.
+    /// Reads triggers: a list of event names, or a mapping of the kinds of triggers.
     pub(super) fn triggers(&mut self, key: &str) -> Triggers {
         let Some(entry) = self.present(key) else { return Triggers::default() };
         match &entry.value.value {
@@ -265,7 +266,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// How many more are wrong in the same way.
+/// Formats the number of further items with the same problem.
 fn and_more(count: usize) -> String {
     if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() }
 }
@@ -274,7 +275,8 @@ fn split_list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// `Bash(git log:*) Read,Grep` is three tools: brackets hold spaces and commas together.
+/// Splits a list of tools. Brackets hold spaces and commas together: `Bash(git log:*) Read,Grep` is three
+/// tools.
 fn split_tools(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut depth = 0_usize;
@@ -295,7 +297,8 @@ fn split_tools(text: &str) -> Vec<String> {
     out
 }
 
-/// `numpy>=1.2`, `pkg[extra]`, `name @ git+https://…`: in the wild the field also lists packages.
+/// Returns true for a package such as `numpy>=1.2`, `pkg[extra]` or `name @ git+https://…`, which real skills
+/// list in this field as well.
 fn is_package(word: &str) -> bool {
     let name = word.split('@').next().unwrap_or(word);
     name.contains(['<', '>', '=', '~', '!', '[']) || word.contains("://")

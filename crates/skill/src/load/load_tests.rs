@@ -11,7 +11,7 @@ fn skill_at(path: &str, text: &str) -> Skill {
     loaded.skill.unwrap_or_else(|| panic!("not loaded: {:?}", loaded.diagnostics))
 }
 
-/// What a user sees about a text.
+/// Formats the diagnostics that a user sees about a text.
 fn shown(path: &str, text: &str) -> String {
     let loaded = load_at(path, text);
     loaded.diagnostics.iter().map(|found| render(found, Some(text), Colour::Never)).collect()

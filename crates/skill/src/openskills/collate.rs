@@ -1,22 +1,23 @@
-//! The order of names in a list: `localeCompare` under the root locale, near enough.
+//! The sort order of names in a list: an approximation of `localeCompare` under the root locale.
 //!
-//! Equal to it for ASCII: punctuation, then digits, then letters; case decides only between names that
-//! are otherwise alike, small letters first. Accents come next to their letters, other symbols and emoji
-//! before the digits, other scripts last. Among themselves those follow their code points, which is where
-//! the likeness ends: it would take ICU's tables to go further.
+//! For ASCII it is exact: punctuation, then digits, then letters; case decides only between names that are
+//! otherwise equal, lower case first. Accented letters sort next to their base letters, other symbols and
+//! emoji before the digits, other scripts last. Within those groups the order follows code points; a closer
+//! match would take ICU's tables.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// ASCII before the digits, in the order of the root locale. Control characters do not count at all.
+/// ASCII punctuation in the order of the root locale, which sorts before digits. Control characters are
+/// ignored.
 const PUNCTUATION: &str = "\t\n\u{b}\u{c}\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~";
 
-/// Acute, grave, breve, circumflex, caron, ring, diaeresis, double acute, tilde, dot, cedilla, ogonek,
-/// macron: the accents of European names, in the order of the root locale.
+/// The accents of European names in the order of the root locale: acute, grave, breve, circumflex, caron,
+/// ring, diaeresis, double acute, tilde, dot, cedilla, ogonek, macron.
 const ACCENTS: &str =
     "\u{301}\u{300}\u{306}\u{302}\u{30c}\u{30a}\u{308}\u{30b}\u{303}\u{307}\u{327}\u{328}\u{304}";
 
-/// What two names are compared by: letters first, then accents, then case.
+/// The key by which names are compared: letters first, then accents, then case.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SortKey {
     letters: Vec<Weight>,
@@ -24,7 +25,7 @@ pub(super) struct SortKey {
     capitals: Vec<bool>,
 }
 
-/// Ordered by variant, then within it.
+/// Ordered by variant first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     None,
@@ -34,7 +35,7 @@ enum Weight {
     Letter(char),
 }
 
-/// The key of one name.
+/// Computes the sort key of a name.
 pub(super) fn sort_key(name: &str) -> SortKey {
     let mut key = SortKey::default();
     for c in name.nfd().filter(|c| !is_ignored(*c)) {

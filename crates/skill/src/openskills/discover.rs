@@ -1,8 +1,8 @@
-//! Where OpenSkills looks, and what it takes for a skill: a folder, or a link to one, directly in one of
-//! four roots, with a `SKILL.md`. The folder's name is the skill's name; the first root that has it wins.
+//! Finds skills where OpenSkills does: a folder, or a link to one, directly in one of four roots, with a
+//! `SKILL.md`. The name of the folder is the name of the skill; the first root that has it wins.
 //!
-//! Reads are bounded and never leave a skill's folder through a linked `SKILL.md`. A file that cannot be
-//! read is a diagnostic and no skill, where OpenSkills dies; a name that leaves the roots is not found.
+//! Reads are bounded and never leave a skill's folder through a linked `SKILL.md`. A file that cannot be read
+//! is skipped with a diagnostic, where OpenSkills fails; a name that leaves the roots is not found.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -20,36 +20,36 @@ const FILE_NAME: &str = "SKILL.md";
 /// A skill as OpenSkills sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The folder's name, or the name that was asked for.
+    /// The name of the folder, or the name that was requested.
     pub name: String,
-    /// What follows the first `description:` at the start of a line, anywhere in the file.
+    /// The text after the first `description:` at the start of a line, anywhere in the file.
     pub description: String,
-    /// `project` if the root's path contains the project's, which in the home folder is always so.
+    /// `project` if the root's path contains the project's path, which is always so in the home folder.
     pub location: Location,
     /// The skill's folder as joined from root and name: not resolved, not canonical.
     pub dir: Utf8PathBuf,
-    /// Its `SKILL.md`.
+    /// The path of its `SKILL.md`.
     pub file: Utf8PathBuf,
 }
 
 impl Found {
-    /// The skill as a renderer takes it.
+    /// Returns the skill in the form that the renderers take.
     pub fn entry(&self) -> Entry<'_> {
         Entry { name: &self.name, description: &self.description, location: self.location }
     }
 
-    /// The text of its `SKILL.md`. Bytes that are not UTF-8 become U+FFFD, as in Node.
+    /// Reads its `SKILL.md`. Bytes that are not UTF-8 become U+FFFD, as in Node.
     pub fn content(&self) -> Result<String, ReadError> {
         read_skill_file(&self.dir)
     }
 }
 
-/// All skills of a project and a home folder, in OpenSkills' order: roots in turn, byte order within.
+/// Finds all skills of a project and a home folder in OpenSkills' order: by root, then in byte order.
 pub fn find_all(project: &Utf8Path, home: &Utf8Path) -> Vec<Found> {
     scan(project, home).0
 }
 
-/// Like [`find_all`], with what was passed over because it could not be read.
+/// Like [`find_all`], with diagnostics about the files that could not be read.
 pub fn scan(project: &Utf8Path, home: &Utf8Path) -> (Vec<Found>, Vec<Diagnostic>) {
     let mut skills = Vec::new();
     let mut diagnostics = Vec::new();
@@ -79,7 +79,7 @@ pub fn scan(project: &Utf8Path, home: &Utf8Path) -> (Vec<Found>, Vec<Diagnostic>
     (skills, diagnostics)
 }
 
-/// The skill that OpenSkills would read for a name. The name is a path below a root, such as
+/// Finds the skill that OpenSkills would read for a name. The name is a path below a root, such as
 /// `group/nested`; one that leaves the four roots is not found, however it is written.
 pub fn find(name: &str, project: &Utf8Path, home: &Utf8Path) -> Option<Found> {
     let roots = roots(project, home);
@@ -96,8 +96,14 @@ struct Root {
 }
 
 impl Root {
-    /// Whether a joined path is the root or below it. Joining has resolved `..` between slashes; this
-    /// also refuses what else the system takes for a step up.
+    fn new(base: &Utf8Path, folder: &str, project: &Utf8Path) -> Self {
+        let dir = path_join(&[base.as_str(), folder]);
+        let is_project = dir.as_str().contains(project.as_str());
+        Root { dir, location: if is_project { Location::Project } else { Location::Global } }
+    }
+
+    /// Returns true if a joined path is the root or below it. Joining has resolved `..` between slashes; this
+    /// also rejects any other form of parent component.
     fn holds(&self, dir: &Utf8Path) -> bool {
         dir.strip_prefix(&self.dir).is_ok_and(|rest| rest == "" || is_beneath(rest))
     }
@@ -111,22 +117,17 @@ impl Root {
 }
 
 fn roots(project: &Utf8Path, home: &Utf8Path) -> [Root; 4] {
-    let root = |base: &Utf8Path, folder: &str| {
-        let dir = path_join(&[base.as_str(), folder]);
-        let is_project = dir.as_str().contains(project.as_str());
-        Root { dir, location: if is_project { Location::Project } else { Location::Global } }
-    };
     [
-        root(project, ".agent/skills"),
-        root(home, ".agent/skills"),
-        root(project, ".claude/skills"),
-        root(home, ".claude/skills"),
+        Root::new(project, ".agent/skills", project),
+        Root::new(home, ".agent/skills", project),
+        Root::new(project, ".claude/skills", project),
+        Root::new(home, ".claude/skills", project),
     ]
 }
 
-/// Names of the folders and links in a root, sorted; none if there is no root. Whether a link leads to
-/// a folder shows when its `SKILL.md` is opened. A name that is not UTF-8 is no skill: Node cannot open
-/// it either.
+/// Returns the names of the folders and links in a root, sorted; empty if there is no root. Whether a link
+/// leads to a folder is found out when its `SKILL.md` is opened. Names that are not UTF-8 are skipped: Node
+/// cannot open them either.
 fn folders_in(root: &Utf8Path) -> io::Result<Vec<String>> {
     let entries = match root.read_dir_utf8() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -141,7 +142,8 @@ fn folders_in(root: &Utf8Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Most files are plain and cost one open; a linked or ill-encoded one is opened again with care.
+/// Plain files cost a single open; only linked ones, and those that are not UTF-8, are opened again beneath
+/// their folder.
 fn read_skill_file(dir: &Utf8Path) -> Result<String, ReadError> {
     let bytes_max = Limits::default().file_bytes_max;
     match read_text(&dir.join(FILE_NAME), bytes_max) {
@@ -153,7 +155,7 @@ fn read_skill_file(dir: &Utf8Path) -> Result<String, ReadError> {
     }
 }
 
-/// Whether there is simply no such file, as behind a link to something that is no folder.
+/// Returns true if the file simply does not exist, as behind a link to something that is not a folder.
 fn is_absence(error: &ReadError) -> bool {
     match error {
         ReadError::NotFound => true,
@@ -162,9 +164,9 @@ fn is_absence(error: &ReadError) -> bool {
     }
 }
 
-/// `/^description:\s*(.+?)$/m` over the whole file, trimmed. The `\s*` crosses lines: an empty value
-/// takes whatever text comes next. So the first key decides, and after it only blanks can fail to match,
-/// which leaves the same empty text.
+/// Matches `/^description:\s*(.+?)$/m` over the whole file, and trims the result. `\s*` crosses lines, so an
+/// empty value takes the next text. Therefore the first key decides: the pattern only fails if nothing but
+/// white space follows, which gives the same empty text.
 fn description(content: &str) -> &str {
     const KEY: &str = "description:";
     let mut places = memmem::find_iter(content.as_bytes(), KEY);

@@ -1,16 +1,15 @@
 //! The values that every renderer takes.
 
-/// Where a skill was found, in OpenSkills' two words.
+/// The place where a skill was found, in OpenSkills' terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Location {
-    /// In the project's folder.
+    /// The project's folder.
     Project,
-    /// In the home folder.
+    /// The home folder.
     Global,
 }
 
 impl Location {
-    /// The word that is printed.
     pub fn as_str(self) -> &'static str {
         match self {
             Location::Project => "project",
@@ -19,27 +18,25 @@ impl Location {
     }
 }
 
-/// One skill as it is listed.
+/// A skill as it is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// What it is for; empty if nothing says so.
+    /// Empty if the skill has no description.
     pub description: &'a str,
-    /// Where it was found.
     pub location: Location,
 }
 
-/// Whose rules a text follows.
+/// The rules that a rendered text follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// OpenSkills to the byte, bugs included.
     Compat,
-    /// The same shape, escaped, on one line each, and with our commands.
+    /// The same format, but escaped, with each entry on one line, and with our commands.
     Repertoire,
 }
 
-/// One line of text: runs of white space and control characters become one space.
+/// Joins a text into one line: runs of white space and control characters become one space.
 pub(super) fn fold(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

@@ -1,14 +1,15 @@
-//! The few places where JavaScript strings and regexes differ from Rust's: white space, line ends,
-//! lengths in UTF-16 units, `String.replace` templates and `path.join`.
+//! The few cases where JavaScript strings and regexes differ from Rust's: white space, line ends, lengths in
+//! UTF-16 units, `String.replace` templates and `path.join`.
 
 use camino::Utf8PathBuf;
 
-/// What `\s` and `trim` mean. Unlike Rust, U+FEFF counts and U+0085 does not.
+/// Returns true for what `\s` and `trim` treat as white space. Unlike in Rust, U+FEFF counts and U+0085 does
+/// not.
 pub(super) fn is_whitespace(c: char) -> bool {
     c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
 }
 
-/// What ends a line for `^`, `$` and `.`.
+/// Returns true for what ends a line for `^`, `$` and `.`.
 pub(super) fn is_line_end(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}')
 }
@@ -19,8 +20,9 @@ pub(super) fn pad_end(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// Appends what `replace` puts in place of `matched`: in a template, `$$`, `$&`, `` $` `` and `$'` stand
-/// for a dollar, the match, and the text before and after it. `$1` is literal: there are no groups.
+/// Appends the replacement that `replace` puts in place of `matched`: in a template, `$$`, `$&`, `` $` `` and
+/// `$'` stand for a dollar, the match, and the text before and after it. `$1` is literal, because there are
+/// no groups.
 pub(super) fn expand(template: &str, before: &str, matched: &str, after: &str, out: &mut String) {
     let mut rest = template;
     while let Some(dollar) = rest.find('$') {
@@ -38,8 +40,8 @@ pub(super) fn expand(template: &str, before: &str, matched: &str, after: &str, o
     out.push_str(rest);
 }
 
-/// `path.join`: joins with slashes, then resolves `.`, `..` and empty parts without asking the disk.
-/// A final slash is kept.
+/// Implements `path.join`: joins with slashes, then resolves `.`, `..` and empty parts without reading the
+/// disk. A trailing slash is kept.
 pub(super) fn path_join(parts: &[&str]) -> Utf8PathBuf {
     let joined =
         parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("/");

@@ -1,4 +1,4 @@
-//! `openskills list`.
+//! The output of `openskills list`.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::collate::sort_key;
 use super::entry::{Entry, Location, Style, fold};
 use super::js::pad_end;
 
-/// Width of the column of names, in UTF-16 units.
+/// The width of the name column, in UTF-16 units.
 const NAME_WIDTH: usize = 25;
 
 const NO_SKILLS: &str = "\
@@ -19,8 +19,8 @@ Install skills:
   npx openskills install owner/skill --global     # Global (advanced)
 ";
 
-/// The list for people: project skills first, by name, then a summary. Ties keep the given order.
-/// [`Style::Repertoire`] shows each description on one line and nothing that could move the cursor.
+/// Renders the list for people: project skills first, by name, then a summary. Ties keep the given order.
+/// [`Style::Repertoire`] shows each description on one line and without escape sequences.
 pub fn render_list(entries: &[Entry<'_>], style: Style) -> String {
     let mut out = String::from("Available Skills:\n\n");
     if entries.is_empty() {

@@ -1,21 +1,21 @@
-//! `openskills read`.
+//! The output of `openskills read`.
 
 use std::collections::BTreeSet;
 
 use super::js::is_whitespace;
 
-/// What is said when the arguments hold no name, only commas and blanks.
+/// The error for arguments without a name, only commas and spaces.
 pub const NO_NAMES: &str = "Error: No skill names provided\n";
 
-/// What is said when there are no arguments at all.
+/// The error for missing arguments.
 pub const MISSING_ARGUMENT: &str = "error: missing required argument 'skill-names'\n";
 
-/// One skill as an agent is shown it. Blocks of several skills follow each other without a separator.
+/// Renders one skill for an agent. The blocks of several skills follow each other without a separator.
 pub fn read_block(name: &str, base_dir: &str, content: &str) -> String {
     format!("Reading: {name}\nBase directory: {base_dir}\n\n{content}\n\nSkill read: {name}\n")
 }
 
-/// The names in the arguments, each split at commas, trimmed; every name once, in the order of asking.
+/// Returns the names in the arguments, split at commas and trimmed, without duplicates and in order.
 pub fn split_names<S: AsRef<str>>(arguments: &[S]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let names = arguments.iter().flat_map(|argument| argument.as_ref().split(','));
@@ -26,7 +26,7 @@ pub fn split_names<S: AsRef<str>>(arguments: &[S]) -> Vec<String> {
         .collect()
 }
 
-/// What is said when some names are not found; nothing is read then.
+/// Renders the error for names that are not found; nothing is read then.
 pub fn not_found<S: AsRef<str>>(names: &[S]) -> String {
     let names = names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
     format!(

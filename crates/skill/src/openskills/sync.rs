@@ -1,38 +1,39 @@
-//! `openskills sync`: the block that tells an agent of its skills, and what is said about writing it.
+//! The output of `openskills sync`: the block that lists an agent's skills, and the messages about writing
+//! it.
 
 use super::entry::{Entry, Style, fold};
 use super::update::Outcome;
 
-/// What is said when the output is not a Markdown file.
+/// The error for an output that is not a Markdown file.
 pub const NOT_MARKDOWN: &str = "Error: Output file must be a markdown file (.md)\n";
 
-/// What is said when there is nothing to sync. A missing file has been created by then.
+/// The message if there are no skills to sync. A missing file has been created by then.
 pub const NO_SKILLS_TO_SYNC: &str = "\
 No skills installed. Install skills first:
   npx openskills install anthropics/skills --project
 ";
 
-/// Whether a file may be synced.
+/// Returns true if a file may be synced.
 pub fn is_markdown(output: &str) -> bool {
     output.ends_with(".md")
 }
 
-/// The heading that a new file gets: its name without the first `.md` in it.
+/// Returns the heading of a new file: its name without the first `.md` in it.
 pub fn file_stem(output: &str) -> String {
     file_name(output).replacen(".md", "", 1)
 }
 
-/// A new file before its block is added.
+/// Returns the text of a new file before its block is added.
 pub fn new_file(file_stem: &str) -> String {
     format!("# {file_stem}\n\n")
 }
 
-/// What is said when a missing file was created.
+/// Renders the message about a file that was created.
 pub fn created_message(output: &str) -> String {
     format!("Created {output}\n")
 }
 
-/// What is said when a file was synced, by what happened to it.
+/// Renders the message about a file that was synced.
 pub fn outcome_message(outcome: Outcome, output: &str, skills: usize) -> String {
     let name = file_name(output);
     let added = || format!("✅ Added skills section to {name} ({skills} skill(s))\n");
@@ -44,8 +45,8 @@ pub fn outcome_message(outcome: Outcome, output: &str, skills: usize) -> String 
     }
 }
 
-/// The block, from `<skills_system` to `</skills_system>`, without a final line break. Skills keep the
-/// given order. [`Style::Compat`] writes names and descriptions as they are, markup included.
+/// Renders the block, from `<skills_system` to `</skills_system>`, without a final line break. Skills keep
+/// the given order. [`Style::Compat`] writes names and descriptions as they are, markup included.
 pub fn render_block(entries: &[Entry<'_>], style: Style) -> String {
     let skills: Vec<String> = entries.iter().map(|entry| render_skill(entry, style)).collect();
     let skills = match (skills.as_slice(), style) {

@@ -1,7 +1,7 @@
-//! Puts the block into a file: in place of the old one, or at the end.
+//! Inserts the block into a file: in place of the old one, or at the end.
 //!
-//! [`Style::Compat`] does what OpenSkills does, damage included. [`Style::Repertoire`] changes nothing
-//! but the block, gives the same bytes when run again, and refuses a file whose markers do not pair.
+//! [`Style::Compat`] does what OpenSkills does, damage included. [`Style::Repertoire`] changes only the
+//! block, is idempotent, and rejects a file whose markers do not pair.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -21,49 +21,47 @@ static SYSTEM_TAGS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("<skills_system[^>]*>|</skills_system>").expect("the pattern is a valid constant")
 });
 
-/// A file after the block was put into it.
+/// A file after the block was inserted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Updated {
-    /// The whole text.
     pub text: String,
-    /// What happened to it.
     pub outcome: Outcome,
 }
 
-/// What happened to a file.
+/// The change that was made to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There was no file: it has a heading and the block now.
+    /// The file did not exist; it now has a heading and the block.
     Created,
     /// The block was added at the end.
     Added,
-    /// The old block was replaced; in [`Style::Compat`] also when nothing changed.
+    /// The old block was replaced; in [`Style::Compat`] also if nothing changed.
     Synced,
-    /// The block was there already. Never in [`Style::Compat`].
+    /// The file already had this block. Never in [`Style::Compat`].
     Unchanged,
 }
 
-/// Markers that do not enclose exactly one block, so that it is not known what to replace.
+/// Markers that do not enclose exactly one block, so that it is unclear what to replace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MarkerError {
-    /// A start that no end follows.
+    /// A start marker without an end after it.
     #[error("`{start}` on line {line} is never closed by `{end}`")]
     Unclosed {
-        /// The marker that is there.
+        /// The marker that was found.
         start: &'static str,
         /// The marker that is missing.
         end: &'static str,
-        /// Line of the start, from 1.
+        /// The line of the start marker, from 1.
         line: usize,
     },
-    /// An end that no start precedes.
+    /// An end marker without a start before it.
     #[error("`{end}` on line {line} has no `{start}` before it")]
     Unopened {
         /// The marker that is missing.
         start: &'static str,
-        /// The marker that is there.
+        /// The marker that was found.
         end: &'static str,
-        /// Line of the end, from 1.
+        /// The line of the end marker, from 1.
         line: usize,
     },
     /// A second block.
@@ -71,20 +69,20 @@ pub enum MarkerError {
         "there is more than one block: `{start}` on line {first_line} and on line {second_line}"
     )]
     Several {
-        /// The marker that is there twice.
+        /// The marker that occurs twice.
         start: &'static str,
-        /// Line of the first, from 1.
+        /// The line of the first one, from 1.
         first_line: usize,
-        /// Line of the second.
+        /// The line of the second one.
         second_line: usize,
     },
 }
 
-/// Puts `block`, as [`render_block`](super::render_block) made it, into a file's text. `file_stem` heads
-/// a file that does not exist yet.
+/// Inserts `block`, as rendered by [`render_block`](super::render_block), into the text of a file.
+/// `file_stem` is the heading of a file that does not exist yet.
 ///
-/// In [`Style::Repertoire`] a marker right after a backtick is prose, and the block takes the kind of
-/// line break that ends the file's first line. [`Style::Compat`] never fails.
+/// In [`Style::Repertoire`] a marker right after a backtick is prose, and the block takes the line ending of
+/// the file's first line. [`Style::Compat`] never fails.
 pub fn update(
     existing: Option<&str>,
     file_stem: &str,
@@ -109,7 +107,7 @@ pub fn update(
     }
 }
 
-/// OpenSkills' `replaceSkillsSection`: a block with dollars in it is taken for a template.
+/// OpenSkills' `replaceSkillsSection`, which treats dollars in a block as template syntax.
 fn replace_section(content: &str, block: &str) -> String {
     if content.contains(SYSTEM_START) {
         return match system_section(content) {
@@ -125,8 +123,8 @@ fn replace_section(content: &str, block: &str) -> String {
     format!("{}\n\n{block}\n", content.trim_end_matches(is_whitespace))
 }
 
-/// `/<skills_system[^>]*>[\s\S]*?<\/skills_system>/`. If the first start does not match, a later one
-/// has no `>` or no end behind it either.
+/// Matches `/<skills_system[^>]*>[\s\S]*?<\/skills_system>/`. If the first start does not match, no later one
+/// can: it has no `>` or no end behind it either.
 fn system_section(content: &str) -> Option<Range<usize>> {
     let start = content.find(SYSTEM_START)?;
     let tag_end = start + content[start..].find('>')? + 1;
@@ -134,7 +132,7 @@ fn system_section(content: &str) -> Option<Range<usize>> {
     Some(start..end)
 }
 
-/// `/<!-- SKILLS_TABLE_START -->[\s\S]*?<!-- SKILLS_TABLE_END -->/g`.
+/// Matches `/<!-- SKILLS_TABLE_START -->[\s\S]*?<!-- SKILLS_TABLE_END -->/g`.
 fn table_sections(content: &str) -> Vec<Range<usize>> {
     let mut sections = Vec::new();
     let mut from = 0;
@@ -165,7 +163,7 @@ fn put_in_place(existing: &str, block: &str) -> Result<Updated, MarkerError> {
     if let Some(range) = section(existing, SYSTEM_START, SYSTEM_END)? {
         return Ok(spliced(existing, range, &block));
     }
-    // Whoever left only the inner markers wants only the table.
+    // If the user kept only the inner markers, insert only the table.
     if let Some(range) = section(existing, TABLE_START, TABLE_END)? {
         return Ok(spliced(existing, range, table_of(&block)));
     }
@@ -200,7 +198,7 @@ fn line_break_of(text: &str) -> &'static str {
     }
 }
 
-/// The one section between two markers, if there is any.
+/// Returns the only section between two markers, if there is any.
 fn section(
     text: &str,
     start: &'static str,
@@ -208,25 +206,33 @@ fn section(
 ) -> Result<Option<Range<usize>>, MarkerError> {
     let starts = markers(text, start);
     let ends = markers(text, end);
-    let line = |at: usize| text[..at].matches('\n').count() + 1;
     match (starts.as_slice(), ends.as_slice()) {
         ([], []) => Ok(None),
         ([first, second, ..], _) => Err(MarkerError::Several {
             start,
-            first_line: line(*first),
-            second_line: line(*second),
+            first_line: line_at(text, *first),
+            second_line: line_at(text, *second),
         }),
-        ([first], []) => Err(MarkerError::Unclosed { start, end, line: line(*first) }),
+        ([first], []) => Err(MarkerError::Unclosed { start, end, line: line_at(text, *first) }),
         ([first], [last]) if first < last => Ok(Some(*first..*last + end.len())),
         ([first], [one, _, ..]) if one < first => {
-            Err(MarkerError::Unopened { start, end, line: line(*one) })
+            Err(MarkerError::Unopened { start, end, line: line_at(text, *one) })
         }
-        ([_], [_, extra, ..]) => Err(MarkerError::Unopened { start, end, line: line(*extra) }),
-        ([] | [_], [only, ..]) => Err(MarkerError::Unopened { start, end, line: line(*only) }),
+        ([_], [_, extra, ..]) => {
+            Err(MarkerError::Unopened { start, end, line: line_at(text, *extra) })
+        }
+        ([] | [_], [only, ..]) => {
+            Err(MarkerError::Unopened { start, end, line: line_at(text, *only) })
+        }
     }
 }
 
-/// Where a marker stands: not in a code span, and not as the beginning of a longer word.
+/// Returns the number of the line at an offset, from 1.
+fn line_at(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
+/// Returns the positions of a marker, except in a code span or as the beginning of a longer word.
 fn markers(text: &str, marker: &str) -> Vec<usize> {
     let stands = |at: &usize| {
         let next = text[at + marker.len()..].chars().next();

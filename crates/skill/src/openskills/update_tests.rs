@@ -161,7 +161,7 @@ fn any_block() -> impl Strategy<Value = String> {
     })
 }
 
-/// Text with every marker in it now and then, so that files with none, one and many blocks occur.
+/// Generates text with markers, so that files with none, one and many blocks occur.
 fn any_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-z$&`<> é]{0,8}",

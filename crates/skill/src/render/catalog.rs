@@ -1,8 +1,8 @@
-//! The catalog for a prompt, within a number of characters: the skills that fit the task in full, the
-//! others shortened to the same length each, then names only, then counted.
+//! Renders the catalog for a prompt within a number of characters. Skills that fit the task come in full, the
+//! others shortened to the same length each, then as names only, then only counted.
 //!
-//! The same input always gives the same text, and it is never longer than allowed. Skills that the
-//! model must not choose by itself are left out, and so are agents, which have names of their own.
+//! The same input always gives the same text, and it is never longer than allowed. Skills that the model must
+//! not choose by itself are left out, and so are agents, which are a separate namespace.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,31 +14,31 @@ const OPEN: &str = "<available_skills>\n";
 const CLOSE: &str = "</available_skills>\n";
 const NAME_TAGS_CHARS: usize = "<skill><name></name></skill>\n".len();
 const DESCRIPTION_TAGS_CHARS: usize = "<description></description>".len();
-/// A description shorter than this says nothing; the name alone is shown instead.
+/// A shorter description says nothing, so the name alone is shown instead.
 const DESCRIPTION_CHARS_MIN: usize = 24;
 
-/// A catalog as text, and how much of it is there.
+/// A rendered catalog, and how much of each skill it shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CatalogText {
-    /// The text; empty if there are no skills, or no room to say even how many.
+    /// The text; empty if there are no skills, or not even room for their number.
     pub text: String,
-    /// Skills with all of their description.
+    /// The number of skills with their whole description.
     pub full: usize,
-    /// Skills with the start of it.
+    /// The number of skills with a shortened description.
     pub shortened: usize,
-    /// Skills with their name alone.
+    /// The number of skills with their name alone.
     pub names_only: usize,
-    /// Skills that are only counted.
+    /// The number of skills that are only counted.
     pub counted: usize,
 }
 
-/// Whether the model may choose a skill, and so is told of it.
+/// Returns true if a model may choose a skill, so that it is listed.
 pub fn is_offered(entry: &Entry) -> bool {
     entry.skill.is_offered()
 }
 
-/// Writes a catalog in at most `chars_max` characters. `winners` are ids of skills that fit the task,
-/// the best first.
+/// Renders a catalog in at most `chars_max` characters. `winners` are the ids of the skills that fit the
+/// task, best first.
 pub fn catalog(entries: &[Entry], winners: &[&str], chars_max: usize) -> CatalogText {
     let mut lines = in_order(entries, winners);
     let Some(room) = chars_max.checked_sub(OPEN.len() + CLOSE.len()).filter(|_| !lines.is_empty())
@@ -56,7 +56,7 @@ pub fn catalog(entries: &[Entry], winners: &[&str], chars_max: usize) -> Catalog
     let mut rest: Vec<&mut Line<'_>> =
         lines.iter_mut().filter(|line| line.shown == Shown::Counted).collect();
     let names: usize = rest.iter().map(|line| line.chars_name()).sum();
-    // Once every name fits nothing is counted, and the room of that line is free.
+    // If every name fits, no count line is needed, so its characters are free as well.
     match (left + room - after_count).checked_sub(names) {
         Some(left) => show_shortened(&mut rest, left),
         None => show_names(&mut rest, left),
@@ -111,7 +111,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Winners in their order, then the rest in theirs.
+/// Returns the winners in their order, then the other skills in catalog order.
 fn in_order<'a>(entries: &'a [Entry], winners: &[&str]) -> Vec<Line<'a>> {
     let offered = || entries.iter().filter(|entry| is_offered(entry));
     let mut lines = Vec::new();
@@ -126,7 +126,7 @@ fn in_order<'a>(entries: &'a [Entry], winners: &[&str]) -> Vec<Line<'a>> {
     lines
 }
 
-/// Shows winners in full as long as they fit; gives what is left.
+/// Shows winners in full as long as they fit. Returns the remaining room.
 fn show_winners(lines: &mut [Line<'_>], mut room: usize) -> usize {
     for line in lines.iter_mut().filter(|line| line.is_winner) {
         if let Some(left) = room.checked_sub(line.chars_full()) {
@@ -146,7 +146,7 @@ fn show_names(lines: &mut [&mut Line<'_>], mut room: usize) {
     }
 }
 
-/// Shows every name, and descriptions up to the same length, the greatest that fits.
+/// Shows every name, with descriptions up to the greatest common length that fits.
 fn show_shortened(lines: &mut [&mut Line<'_>], room: usize) {
     let level = level(lines.iter().map(|line| line.chars_description()).collect(), room);
     for line in lines {
@@ -159,8 +159,8 @@ fn show_shortened(lines: &mut [&mut Line<'_>], room: usize) {
     }
 }
 
-/// The greatest level so that all needs, each cut at the level, fit the room: what the small ones do
-/// not need goes to the large ones.
+/// Returns the greatest level such that all needs, each capped at the level, fit into the room. What small
+/// needs leave over goes to the large ones.
 pub(crate) fn level(mut needs: Vec<usize>, mut room: usize) -> usize {
     needs.sort_unstable();
     let count = needs.len();
@@ -206,8 +206,8 @@ fn write(lines: &[Line<'_>]) -> CatalogText {
     out
 }
 
-/// The start of a text, escaped, in at most so many characters with the ellipsis; it ends at a word if
-/// one ends near.
+/// Returns the escaped start of a text, in at most `chars_max` characters including the ellipsis. It ends at
+/// a word boundary if there is one nearby.
 fn shorten(text: &str, chars_max: usize) -> String {
     let mut used = 1;
     let mut end = 0;

@@ -1,5 +1,5 @@
-//! A skill for programs: everything that is known of it, with a published schema. Every field is always
-//! there; what a skill does not have is `null` or empty.
+//! A skill as JSON: everything that is known of it, with a published schema. Every field is always present; a
+//! missing value is `null` or empty.
 
 use std::collections::BTreeMap;
 
@@ -16,129 +16,129 @@ use crate::trust::Trust;
 /// Everything known of a skill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillJson {
-    /// The name to ask for.
+    /// The name to request it by, `plugin:name` for a plugin's skill.
     pub id: String,
     /// The normalised name.
     pub name: String,
     /// The name as written.
     pub original_name: String,
-    /// What it does and when to use it.
+    /// The description: what the skill does and when to use it.
     pub description: String,
-    /// The file it was read from.
+    /// The file that the skill was read from.
     pub path: String,
     /// The root below which it was found.
     pub root: String,
-    /// Where the root belongs.
+    /// The scope of the root.
     pub scope: Scope,
     /// The plugin that it came with.
     pub plugin: Option<Plugin>,
-    /// Whether it may be given capabilities.
+    /// The trust in the skill, which decides whether it may be given capabilities.
     pub trust: Trust,
-    /// The family of the file.
+    /// The dialect of the file.
     pub dialect: Dialect,
     /// The digest of the file.
     #[schemars(with = "String")]
     pub digest: Digest,
-    /// What it is for.
+    /// The `type` field.
     pub kind: String,
-    /// Its version.
+    /// The semantic version.
     pub version: Option<String>,
-    /// Its author.
+    /// The author.
     pub author: Option<String>,
-    /// Its licence.
+    /// The licence.
     pub license: Option<String>,
     /// Requirements on the environment.
     pub compatibility: Option<String>,
     /// The `metadata` field, as it was written.
     pub metadata: Option<Value>,
-    /// Words to search by.
+    /// Tags to search by.
     pub tags: Vec<String>,
-    /// What a sub-agent can do.
+    /// The capabilities of a sub-agent.
     pub capabilities: Vec<String>,
-    /// What makes it apply.
+    /// The triggers that select the skill.
     pub triggers: Triggers,
-    /// Tools.
+    /// The tools that the skill allows, requires and disallows.
     pub tools: ToolsJson,
-    /// Skills that it needs, as `name` or `name@requirement`.
+    /// The skills that it depends on, as `name` or `name@requirement`.
     pub dependencies: Vec<String>,
-    /// How it is executed.
+    /// The execution settings.
     pub execution: ExecutionJson,
-    /// Fields of Claude Code.
+    /// The fields of Claude Code.
     pub claude: ClaudeJson,
-    /// Fields that no dialect knows, in the order of the file.
+    /// Fields that no dialect knows, in file order.
     pub unknown_fields: serde_json::Map<String, Value>,
-    /// Where each field of the frontmatter stands in the file.
+    /// The position of each frontmatter field in the file.
     pub fields: BTreeMap<String, PlaceJson>,
-    /// Characters of the body.
+    /// The number of characters of the body.
     pub body_chars: usize,
-    /// The files beside it; `null` if they were not asked for.
+    /// The files of the skill's folder; `null` if they were not requested.
     pub resources: Option<Vec<Resource>>,
 }
 
-/// The tools that a skill speaks of.
+/// The tools that a skill names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolsJson {
-    /// May be used without asking.
+    /// Tools that may be used without asking.
     pub allowed: Vec<String>,
-    /// Must be there.
+    /// Tools that must be available.
     pub required: Vec<String>,
-    /// Must not be used.
+    /// Tools that must not be used.
     pub disallowed: Vec<String>,
 }
 
-/// How a skill is executed.
+/// The execution settings of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutionJson {
-    /// Whether a result may be reused.
+    /// True if a result may be reused.
     pub cacheable: bool,
-    /// How often a failure is tried again.
+    /// The maximum number of retries after a failure.
     pub max_retries: u32,
-    /// How long one execution may take.
+    /// The timeout of one execution, in milliseconds.
     pub timeout_ms: u64,
-    /// How urgent it is.
+    /// The priority among several skills that match.
     pub priority: Priority,
-    /// How many executions may run at once.
+    /// The maximum number of concurrent executions.
     pub max_concurrent: Option<u32>,
 }
 
-/// Fields of Claude Code.
+/// The fields of Claude Code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaudeJson {
-    /// More on when to use it.
+    /// More on when to use the skill.
     pub when_to_use: Option<String>,
-    /// Names of its arguments.
+    /// The names of its arguments.
     pub arguments: Vec<String>,
-    /// What to show the user about arguments.
+    /// The hint shown to the user about arguments.
     pub argument_hint: Option<String>,
-    /// Whether the model must not choose it by itself.
+    /// True if the model must not choose the skill by itself.
     pub disable_model_invocation: bool,
-    /// Whether the user is offered it.
+    /// True if the skill is offered to the user.
     pub user_invocable: bool,
     /// The model to use.
     pub model: Option<String>,
-    /// How hard to think.
+    /// The reasoning effort.
     pub effort: Option<String>,
-    /// Where to run.
+    /// Whether the skill runs in the conversation or in a sub-agent.
     pub context: Context,
     /// The sub-agent to run in.
     pub agent: Option<String>,
-    /// Hooks, as they were written.
+    /// The `hooks` field, as it was written.
     pub hooks: Option<Value>,
     /// The shell for commands.
     pub shell: Option<String>,
 }
 
-/// A place in a file; both numbers count from 1.
+/// A position in a file; both numbers count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlaceJson {
-    /// Line.
+    /// The line.
     pub line: u32,
-    /// Column, in characters.
+    /// The column, in characters.
     pub column: u32,
 }
 
 impl SkillJson {
-    /// A skill of a catalog, with its resources if they were listed.
+    /// Converts an entry of a catalog, with its resources if they were listed.
     pub fn new(entry: &Entry, resources: Option<&[Resource]>) -> Self {
         let skill = &*entry.skill;
         SkillJson {

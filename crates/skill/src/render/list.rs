@@ -1,4 +1,4 @@
-//! Catalogs for programs: skills in rows, files that broke, and the roots they came from.
+//! Catalogs as JSON: rows of skills, broken files, and the roots that they came from.
 
 use camino::Utf8Path;
 use repertoire_text::json::DiagnosticJson;
@@ -11,34 +11,34 @@ use crate::profile::Holds;
 use crate::skill::{Dialect, Plugin, Scope};
 use crate::trust::Trust;
 
-/// One skill of a list.
+/// A skill in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SkillRow {
-    /// The name to ask for.
+    /// The name to request it by.
     pub name: String,
-    /// What it does and when to use it.
+    /// The description: what the skill does and when to use it.
     pub description: String,
-    /// The file.
+    /// The file that the skill was read from.
     pub path: String,
-    /// Where its root belongs.
+    /// The scope of its root.
     pub scope: Scope,
-    /// The family of the file.
+    /// The dialect of the file.
     pub dialect: Dialect,
     /// The digest of the file.
     pub digest: String,
-    /// The file of the skill that stands before it, if any.
+    /// The file of the skill that shadows it, if any.
     pub shadowed_by: Option<String>,
-    /// What it is for.
+    /// The `type` field.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it may be given capabilities.
+    /// The trust in the skill, which decides whether it may be given capabilities.
     pub trust: Trust,
     /// The plugin that it came with.
     pub plugin: Option<Plugin>,
 }
 
 impl SkillRow {
-    /// A skill in use, or the file of the one that stands before it.
+    /// Converts an entry. `shadowed_by` is the file of the skill that shadows it.
     pub fn of(entry: &Entry, shadowed_by: Option<&Utf8Path>) -> Self {
         let skill = &entry.skill;
         SkillRow {
@@ -59,16 +59,15 @@ impl SkillRow {
 /// A file that could not be loaded.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BrokenJson {
-    /// The file.
+    /// The path of the file.
     pub path: String,
-    /// Where its root belongs.
+    /// The scope of its root.
     pub scope: Scope,
-    /// Why.
+    /// The error that kept it out.
     pub reason: DiagnosticJson,
 }
 
 impl BrokenJson {
-    /// What a catalog says of it.
     pub fn of(broken: &Broken) -> Self {
         BrokenJson {
             path: broken.path.to_string(),
@@ -78,23 +77,22 @@ impl BrokenJson {
     }
 }
 
-/// A root.
+/// A root that was scanned.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RootJson {
     /// The directory.
     pub path: String,
-    /// Where it belongs.
+    /// The scope of the root.
     pub scope: Scope,
-    /// What it holds.
+    /// The contents of the root.
     pub holds: Holds,
-    /// What became of it.
+    /// The result of examining the root.
     pub state: RootState,
-    /// Files that may be skills.
+    /// The number of files that may be skills.
     pub found: usize,
 }
 
 impl RootJson {
-    /// What a catalog says of it.
     pub fn of(report: &RootReport) -> Self {
         RootJson {
             path: report.root.dir.to_string(),
@@ -106,21 +104,21 @@ impl RootJson {
     }
 }
 
-/// Counts of a list.
+/// The counts of a list.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct ListSummary {
-    /// Skills in use.
+    /// The number of skills in use.
     pub skills: usize,
-    /// Agents in use.
+    /// The number of agents in use.
     pub agents: usize,
-    /// Skills that lost their name.
+    /// The number of shadowed skills.
     pub shadowed: usize,
-    /// Files that could not be loaded.
+    /// The number of files that could not be loaded.
     pub broken: usize,
 }
 
 impl ListSummary {
-    /// Counts a catalog.
+    /// Counts the skills of a catalog.
     pub fn of(catalog: &Catalog) -> Self {
         let agents = catalog.entries().iter().filter(|entry| entry.skill.is_agent()).count();
         ListSummary {

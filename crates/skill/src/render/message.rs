@@ -1,7 +1,7 @@
-//! The message that puts a skill into a conversation without being asked.
+//! The message that puts an automatically selected skill into a conversation.
 //!
-//! A trusted skill speaks as the system. Any other is shown to the model in a user's turn, in an element
-//! that names its origin and digest and that its text cannot close.
+//! A trusted skill becomes a system message. Any other is shown in a user message, in an element that names
+//! its origin and digest and that its text cannot close.
 
 use super::{escape, neutralise, one_line};
 use crate::activate::Activation;
@@ -9,7 +9,7 @@ use crate::trust::Trust;
 
 const TAG: &str = "untrusted_skill";
 
-/// Who a message speaks as.
+/// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -20,7 +20,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The word that providers use.
+    /// The name of the role as providers spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::System => "system",
@@ -32,13 +32,11 @@ impl Role {
 /// A message for a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Who it speaks as.
     pub role: Role,
-    /// What it says.
     pub text: String,
 }
 
-/// The message for a skill that was chosen for a task, with the reason for the choice.
+/// Renders the message for an automatically selected skill, with the reason for the selection.
 pub fn auto_loaded(activation: &Activation, reason: &str) -> Message {
     let inner = content(activation);
     let reason = one_line(reason);

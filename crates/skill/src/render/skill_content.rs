@@ -1,4 +1,4 @@
-//! The wrap that the client guide of Agent Skills describes: the body, the folder, and the files in it.
+//! The wrapper that the client guide of Agent Skills describes: the body, the folder, and the files in it.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::limits::RESOURCES_LISTED_MAX;
 
 const TAGS: &[&str] = &["skill_content", "skill_resources"];
 
-/// An activation in `<skill_content>`, with at most [`RESOURCES_LISTED_MAX`] resources listed.
+/// Renders an activation in `<skill_content>`, with at most [`RESOURCES_LISTED_MAX`] resources.
 pub fn skill_content(activation: &Activation) -> String {
     let mut out = format!("<skill_content name=\"{}\">\n", escape(&activation.name));
     out.push_str(neutralise(activation.body.trim_end(), TAGS).trim_end());

@@ -1,4 +1,4 @@
-//! What the `skill` tool answers: the skill as Markdown, or which skills there are.
+//! The results of the `skill` tool: the skill as Markdown, or a list of the available skills.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::catalog::{Entry, NotFound};
 use crate::limits::{RESOURCES_LISTED_MAX, SKILLS_LISTED_MAX};
 use crate::resources::{Group, Resource};
 
-/// An activation as the result of a tool.
+/// Renders an activation as the result of a tool call.
 pub fn tool_result(activation: &Activation) -> String {
     let mut out = format!("# {}\n\n", activation.name);
     let description = one_line(&activation.description);
@@ -23,7 +23,7 @@ pub fn tool_result(activation: &Activation) -> String {
     out
 }
 
-/// The answer to a call for a skill that is in the conversation already.
+/// Renders the result for a skill that is already in the conversation.
 pub fn already_active(activation: &Activation) -> String {
     format!(
         "Skill '{}' is already loaded in this conversation and has not changed. Follow it.",
@@ -31,7 +31,7 @@ pub fn already_active(activation: &Activation) -> String {
     )
 }
 
-/// The answer to a call for a skill that is not there, with the skills that the model may choose.
+/// Renders the result for an unknown skill, with a list of the skills that the model may choose.
 pub fn not_found(error: &NotFound, available: &[Entry]) -> String {
     let mut out = format!("Skill '{}' not found.\n\n", one_line(&error.reference));
     if !error.ambiguous.is_empty() {

@@ -1,4 +1,4 @@
-//! The frontmatter as skills-ref cuts it out: between the first two `---`, wherever the second stands.
+//! Extracts the frontmatter like skills-ref: between the first two `---`, wherever the second is.
 
 use repertoire_text::yaml::{Mapping, Value};
 use repertoire_text::{Limits, Span};
@@ -8,14 +8,14 @@ use super::validate::{Finding, FindingKind};
 
 const FENCE: &str = "---";
 
-/// The fields of the frontmatter; every scalar is a text, whatever it looks like.
+/// The fields of the frontmatter; every scalar is text, whatever it looks like.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metadata {
-    /// The fields in the order of the file, with spans into the whole text.
+    /// The fields in file order, with spans into the whole text.
     pub fields: Mapping,
 }
 
-/// Reads the frontmatter, or says in skills-ref's words why there is none.
+/// Parses the frontmatter, or returns the error in skills-ref's wording.
 pub fn parse_frontmatter(text: &str) -> Result<Metadata, Finding> {
     let limits = Limits::default();
     let span = split(text)?;

@@ -1,22 +1,22 @@
-//! What `agentskills to-prompt` prints: the `<available_skills>` block for a system prompt.
+//! The output of `agentskills to-prompt`: the `<available_skills>` block for a system prompt.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::properties::{read_with_file_name, skill_md_missing};
 use super::validate::{Finding, skill_dir};
 
-/// One skill of the block.
+/// A skill of the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptSkill<'a> {
-    /// Its name, without the whitespace around it.
+    /// The name, trimmed.
     pub name: &'a str,
-    /// Its description, without the whitespace around it.
+    /// The description, trimmed.
     pub description: &'a str,
-    /// The absolute path of its `SKILL.md`; written as it is.
+    /// The absolute path of its `SKILL.md`, which is not escaped.
     pub location: &'a str,
 }
 
-/// The `<available_skills>` block, without a final line break.
+/// Renders the `<available_skills>` block, without a final line break.
 pub fn to_prompt<'a>(skills: impl IntoIterator<Item = PromptSkill<'a>>) -> String {
     let mut out = String::from("<available_skills>\n");
     for skill in skills {
@@ -32,8 +32,8 @@ pub fn to_prompt<'a>(skills: impl IntoIterator<Item = PromptSkill<'a>>) -> Strin
     out
 }
 
-/// The block for the skills at some paths, folders or `SKILL.md` files; the first bad one is the
-/// answer for all.
+/// Renders the block for the skills at some paths, folders or `SKILL.md` files. The first invalid one fails
+/// the whole call.
 pub fn prompt_of_paths<P: AsRef<Utf8Path>>(paths: &[P]) -> Result<String, Finding> {
     let mut skills = Vec::with_capacity(paths.len());
     for path in paths {

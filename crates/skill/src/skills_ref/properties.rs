@@ -1,5 +1,6 @@
-//! What `agentskills read-properties` prints: the fields of a skill as JSON, in Python's spelling.
+//! The output of `agentskills read-properties`: the fields of a skill as JSON, as Python formats it.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
@@ -14,29 +15,29 @@ use super::validate::{
     skill_dir, unreadable,
 };
 
-/// The fields of one skill that skills-ref knows.
+/// The fields of a skill that skills-ref knows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Properties {
-    /// The name without the whitespace around it.
+    /// The name, trimmed.
     pub name: String,
-    /// The description without the whitespace around it.
+    /// The description, trimmed.
     pub description: String,
-    /// `license`, whatever its shape.
+    /// The field `license`, of any shape.
     pub license: Option<Node>,
-    /// `compatibility`, whatever its shape.
+    /// The field `compatibility`, of any shape.
     pub compatibility: Option<Node>,
-    /// `allowed-tools`, whatever its shape.
+    /// The field `allowed-tools`, of any shape.
     pub allowed_tools: Option<Node>,
-    /// `metadata`, whatever its shape.
+    /// The field `metadata`, of any shape.
     pub metadata: Option<Node>,
 }
 
-/// Reads the skill at a path, its folder or its `SKILL.md`, as far as skills-ref looks at it.
+/// Reads the skill at a path, its folder or its `SKILL.md`, with the checks that skills-ref makes.
 pub fn read_properties(path: &Utf8Path) -> Result<Properties, Finding> {
     read_with_file_name(skill_dir(path)).map(|(properties, _)| properties)
 }
 
-/// The properties of the skill in a folder, and whether its file is `SKILL.md` or `skill.md`.
+/// Returns the properties of the skill in a folder, and whether its file is `SKILL.md` or `skill.md`.
 pub(super) fn read_with_file_name(dir: &Utf8Path) -> Result<(Properties, &'static str), Finding> {
     let (text, file_name) = match read_skill_md(dir) {
         Ok(found) => found,
@@ -47,32 +48,31 @@ pub(super) fn read_with_file_name(dir: &Utf8Path) -> Result<(Properties, &'stati
     Ok((Properties::parse(&text)?, file_name))
 }
 
-/// The words of `read-properties` about a folder without a skill.
+/// The message of `read-properties` about a folder without a skill.
 pub(super) fn skill_md_missing(dir: &Utf8Path) -> Finding {
     let message = format!("SKILL.md not found in {}", shown_path(dir));
     Finding::new(FindingKind::SkillMdMissing, message)
 }
 
 impl Properties {
-    /// Reads the text of a `SKILL.md`. Only the first problem is told, as skills-ref does.
+    /// Parses the text of a `SKILL.md`. Returns only the first problem, as skills-ref does.
     pub fn parse(text: &str) -> Result<Self, Finding> {
         let fields = parse_frontmatter(text)?.fields;
         let find = |field: Field| entry(&fields, field.as_str()).ok_or_else(|| missing(field));
         let (name, description) = (find(Field::Name)?, find(Field::Description)?);
         let name = required_text(name, Field::Name)?.to_owned();
         let description = required_text(description, Field::Description)?.to_owned();
-        let take = |key: &str| fields.get(key).cloned();
         Ok(Properties {
             name,
             description,
-            license: take("license"),
-            compatibility: take("compatibility"),
-            allowed_tools: take("allowed-tools"),
-            metadata: take("metadata"),
+            license: fields.get("license").cloned(),
+            compatibility: fields.get("compatibility").cloned(),
+            allowed_tools: fields.get("allowed-tools").cloned(),
+            metadata: fields.get("metadata").cloned(),
         })
     }
 
-    /// The JSON that skills-ref prints, without the final line break.
+    /// Renders the JSON that skills-ref prints, without the final line break.
     pub fn to_json(&self) -> String {
         let mut out = String::from("{");
         let mut separator = "\n  ";
@@ -109,16 +109,12 @@ impl Properties {
     }
 }
 
-/// The entries of `metadata`: every value becomes the text that Python's `str()` makes of it.
+/// Writes the entries of `metadata`, converting every value to text as Python's `str()` does.
 fn write_flat_mapping(out: &mut String, mapping: &Mapping) {
-    let write_value = |out: &mut String, node: &Node| match node.as_str() {
-        Some(text) => write_json_text(out, text),
-        None => write_json_text(out, &python_repr(node)),
-    };
     write_json_items(out, ['{', '}'], 1, mapping.entries.iter(), |out, entry| {
         write_json_text(out, &entry.key);
         out.push_str(": ");
-        write_value(out, &entry.value);
+        write_json_text(out, &python_str(&entry.value));
     });
 }
 
@@ -186,7 +182,12 @@ fn write_json_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Python's `repr` of nested dictionaries, lists and texts.
+/// Python's `str()`: strings as they are, anything else as its `repr`.
+fn python_str(node: &Node) -> Cow<'_, str> {
+    node.as_str().map_or_else(|| Cow::Owned(python_repr(node)), Cow::Borrowed)
+}
+
+/// Python's `repr` of nested dictionaries, lists and strings.
 fn python_repr(node: &Node) -> String {
     let mut out = String::new();
     write_repr(&mut out, node);
@@ -217,8 +218,8 @@ fn write_repr(out: &mut String, node: &Node) {
     }
 }
 
-/// Python's `repr(text)`: single quotes unless only those occur inside, and escapes for what cannot
-/// be printed.
+/// Python's `repr(text)`: single quotes unless only those occur inside, and escapes for unprintable
+/// characters.
 fn write_repr_text(out: &mut String, text: &str) {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.push(quote);

@@ -1,12 +1,12 @@
-//! YAML exactly as strictyaml 1.7.3 reads it, which is what skills-ref asks.
+//! Parses YAML exactly like strictyaml 1.7.3, which skills-ref uses.
 //!
-//! strictyaml carries a copy of ruamel.yaml, whose scanner accepts some texts that YAML 1.2 refuses
-//! (`"a"#b`, quoted lines at the margin, U+0085 as a line break) and refuses some that it accepts (tabs
-//! between tokens). No check before or after a YAML 1.2 parser can mirror that, so this is a scanner of
-//! our own with the same decisions at the same places. It serves only the verdicts of [`super`]:
-//! everything else reads frontmatter with [`repertoire_text::yaml`].
+//! strictyaml carries a copy of ruamel.yaml, whose scanner accepts some texts that YAML 1.2 rejects (`"a"#b`,
+//! quoted lines at the margin, U+0085 as a line break) and rejects some that it accepts (tabs between
+//! tokens). No check before or after a YAML 1.2 parser can mirror that, so this is a separate scanner that
+//! makes the same decisions in the same places. It only serves [`super`]; everything else reads frontmatter
+//! with [`repertoire_text::yaml`].
 //!
-//! Left out, because they always end in a refusal: brackets, anchors, aliases, tags and directives.
+//! Brackets, anchors, aliases, tags and directives are not implemented, because they are always rejected.
 
 use repertoire_text::Span;
 use repertoire_text::yaml::{Limits, Node};
@@ -15,12 +15,12 @@ mod scalar;
 mod scanner;
 mod tree;
 
-/// Why a text is not strict YAML.
+/// The reason why a text is not strict YAML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// What is wrong, in our words.
+    /// The message, in our own wording.
     pub(super) message: String,
-    /// Offset in the text that was given.
+    /// The byte offset in the given text.
     pub(super) at: usize,
 }
 
@@ -30,7 +30,7 @@ impl Refusal {
     }
 }
 
-/// Reads the YAML under `span` of `text`; spans in the result are offsets into the whole text.
+/// Parses the YAML under `span` of `text`. Spans in the result are offsets into the whole text.
 pub(super) fn load(text: &str, span: Span, limits: &Limits) -> Result<Node, Refusal> {
     let base = span.start as usize;
     let yaml = span.slice(text);
@@ -40,24 +40,25 @@ pub(super) fn load(text: &str, span: Span, limits: &Limits) -> Result<Node, Refu
     tree::build(&mut tokens, base, limits).map_err(located)
 }
 
-/// ruamel's reader refuses control characters and noncharacters before it looks at anything else.
-/// (skills-ref itself then crashes, because the error lacks what strictyaml expects of it.)
+/// Rejects control characters and noncharacters, which ruamel's reader does before anything else. (skills-ref
+/// itself then crashes, because the error lacks an attribute that strictyaml expects.)
 fn refuse_unprintable(yaml: &str) -> Result<(), Refusal> {
+    // The bytes that unprintable characters are or start with; most texts have none.
     let suspicious = |byte: u8| byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xef);
     if !yaml.bytes().any(|byte| suspicious(byte) && !matches!(byte, b'\t' | b'\n' | b'\r')) {
         return Ok(());
     }
-    let printable = |c: char| {
-        matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}')
-            || c > '\u{ffff}'
-    };
-    match yaml.char_indices().find(|(_, c)| !printable(*c)) {
+    match yaml.char_indices().find(|(_, c)| !is_printable(*c)) {
         None => Ok(()),
         Some((at, c)) => {
             let code = u32::from(c);
             Err(Refusal::new(at, format!("the character U+{code:04X} is not allowed")))
         }
     }
+}
+
+fn is_printable(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}') || c > '\u{ffff}'
 }
 
 #[cfg(test)]

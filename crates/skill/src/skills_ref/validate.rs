@@ -1,4 +1,4 @@
-//! The rules of the specification and the words of the reference validator.
+//! The rules of the specification, with the messages of the reference validator.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -12,38 +12,35 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use super::frontmatter::parse_frontmatter;
 use crate::codes;
 
-/// Most characters in a name.
+/// The maximum number of characters in a name.
 const NAME_CHARS_MAX: usize = 64;
-/// Most characters in a description.
+/// The maximum number of characters in a description.
 const DESCRIPTION_CHARS_MAX: usize = 1024;
-/// Most characters in `compatibility`.
+/// The maximum number of characters in `compatibility`.
 const COMPATIBILITY_CHARS_MAX: usize = 500;
 
 /// The fields of the specification, sorted.
 const ALLOWED_FIELDS: [&str; 6] =
     ["allowed-tools", "compatibility", "description", "license", "metadata", "name"];
 
-/// One thing that skills-ref finds wrong.
+/// A problem that skills-ref reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The words of skills-ref.
+    /// The message of skills-ref.
     pub message: String,
-    /// Which rule was broken.
+    /// The rule that is violated.
     pub kind: FindingKind,
-    /// The field that the rule is about, if it is about one.
+    /// The field that the rule is about, if any.
     pub field: Option<Field>,
-    /// Where in the file, if it stands somewhere.
+    /// The position in the file, if there is one.
     pub span: Option<Span>,
 }
 
-/// A field that has rules of its own.
+/// A field with rules of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// `name`
     Name,
-    /// `description`
     Description,
-    /// `compatibility`
     Compatibility,
 }
 
@@ -56,44 +53,38 @@ pub enum FindingKind {
     NotAFolder,
     /// The folder has no `SKILL.md`.
     SkillMdMissing,
-    /// The file could not be read, or is not UTF-8; skills-ref crashes here.
+    /// The file cannot be read, or is not UTF-8; skills-ref crashes here.
     Unreadable,
     /// The file does not start with `---`.
     FrontmatterMissing,
     /// There is no second `---`.
     FrontmatterNotClosed,
-    /// What stands between the two is not strict YAML.
+    /// The text between the two is not strict YAML.
     Yaml,
-    /// It is YAML, but not a mapping.
+    /// The frontmatter is YAML, but not a mapping.
     NotAMapping,
     /// There are fields that the specification does not know.
     UnexpectedFields,
     /// A required field is missing.
     FieldMissing,
-    /// A required field is empty or no text.
+    /// A required field is empty or not a string.
     FieldEmpty,
-    /// The name is too long.
     NameTooLong,
-    /// The name is not lower case.
     NameNotLowercase,
-    /// The name starts or ends with a hyphen.
     NameEdgeHyphen,
-    /// The name holds `--`.
+    /// The name contains `--`.
     NameDoubleHyphen,
-    /// The name holds something besides letters, digits and hyphens.
+    /// The name contains characters other than letters, digits and hyphens.
     NameCharacters,
-    /// The name is not the folder's.
+    /// The name differs from the folder's.
     NameNotFolder,
-    /// The description is too long.
     DescriptionTooLong,
-    /// `compatibility` is not a text.
     CompatibilityNotText,
-    /// `compatibility` is too long.
     CompatibilityTooLong,
 }
 
 impl FindingKind {
-    /// The code of the diagnostic that a finding of this kind becomes.
+    /// The code of the corresponding diagnostic.
     pub fn code(self) -> &'static Code {
         match self {
             FindingKind::PathMissing => &codes::SPEC_PATH_MISSING,
@@ -121,7 +112,7 @@ impl FindingKind {
 }
 
 impl Field {
-    /// The field's name in the frontmatter.
+    /// The name of the field in the frontmatter.
     pub fn as_str(self) -> &'static str {
         match self {
             Field::Name => "name",
@@ -132,12 +123,12 @@ impl Field {
 }
 
 impl Finding {
-    /// A finding that stands nowhere in particular.
+    /// Creates a finding without a position.
     pub(super) fn new(kind: FindingKind, message: impl Into<String>) -> Self {
         Finding { message: message.into(), kind, field: None, span: None }
     }
 
-    /// A finding about a field and, if the field is there, its place.
+    /// Creates a finding about a field, with its position if the field is present.
     pub(super) fn about(
         kind: FindingKind,
         field: Field,
@@ -149,13 +140,13 @@ impl Finding {
         Finding { message: message.into(), kind, field: Some(field), span }
     }
 
-    /// The finding with its place.
+    /// Sets the position.
     pub(super) fn at(mut self, span: Span) -> Self {
         self.span = Some(span);
         self
     }
 
-    /// The finding as a diagnostic about `source`, with the remedy of its code.
+    /// Converts the finding to a diagnostic about `source`, with the remedy of its code.
     pub fn to_diagnostic(&self, source: &Source) -> Diagnostic {
         let code = self.kind.code();
         let diagnostic = Diagnostic::new(code, self.message.as_str()).help(code.remedy);
@@ -166,7 +157,7 @@ impl Finding {
     }
 }
 
-/// What skills-ref finds in the text of a `SKILL.md` that stands in a folder called `dir_name`.
+/// Validates the text of a `SKILL.md` in a folder named `dir_name`, like skills-ref.
 pub fn validate(text: &str, dir_name: &str) -> Vec<Finding> {
     match parse_frontmatter(text) {
         Ok(metadata) => validate_fields(&metadata.fields, dir_name),
@@ -174,7 +165,7 @@ pub fn validate(text: &str, dir_name: &str) -> Vec<Finding> {
     }
 }
 
-/// What `agentskills validate` finds at a path: a skill's folder or its `SKILL.md`.
+/// Validates a path like `agentskills validate`: a skill's folder or its `SKILL.md`.
 pub fn validate_path(path: &Utf8Path) -> Vec<Finding> {
     let dir = skill_dir(path);
     let text = match read_skill_md(dir) {
@@ -186,14 +177,14 @@ pub fn validate_path(path: &Utf8Path) -> Vec<Finding> {
     validate(&text, &dir_name(dir))
 }
 
-/// A path as Python's `pathlib` prints it: no `.` parts, no doubled or final slashes.
+/// Formats a path like Python's `pathlib`: no `.` components, no doubled or trailing slashes.
 pub fn shown_path(path: &Utf8Path) -> Utf8PathBuf {
     let parts = path.components().filter(|part| *part != Utf8Component::CurDir);
     let shown: Utf8PathBuf = parts.collect();
     if shown.as_str().is_empty() { ".".into() } else { shown }
 }
 
-/// The folder that is meant: a path to `SKILL.md` itself means the folder around it.
+/// Returns the folder of a skill: a path to `SKILL.md` itself stands for the folder around it.
 pub(super) fn skill_dir(path: &Utf8Path) -> &Utf8Path {
     let is_skill_md = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("skill.md"))
         && path.is_file();
@@ -204,23 +195,26 @@ pub(super) fn skill_dir(path: &Utf8Path) -> &Utf8Path {
     }
 }
 
-/// The text of the folder's `SKILL.md`, or of its `skill.md`, with the name that was found.
+/// Reads the folder's `SKILL.md`, or its `skill.md`, and returns the name that was found.
 pub(super) fn read_skill_md(dir: &Utf8Path) -> Result<(String, &'static str), fs::ReadError> {
-    let bytes_max = Limits::default().file_bytes_max;
-    // Most files are no links; only a link needs the dearer way that keeps it beneath the folder.
-    let read = |name: &str| match fs::read_text(&dir.join(name), bytes_max) {
-        Err(fs::ReadError::LinkLeaves) => {
-            fs::read_text_beneath(dir, Utf8Path::new(name), bytes_max)
-        }
-        found => found,
-    };
-    match read("SKILL.md") {
-        Err(fs::ReadError::NotFound) => Ok((read("skill.md")?, "skill.md")),
+    match read_in_folder(dir, "SKILL.md") {
+        Err(fs::ReadError::NotFound) => Ok((read_in_folder(dir, "skill.md")?, "skill.md")),
         found => Ok((found?, "SKILL.md")),
     }
 }
 
-/// The one finding about a file that is there and cannot be read.
+fn read_in_folder(dir: &Utf8Path, name: &str) -> Result<String, fs::ReadError> {
+    let bytes_max = Limits::default().file_bytes_max;
+    // Only a link needs the slower read that keeps it beneath the folder.
+    match fs::read_text(&dir.join(name), bytes_max) {
+        Err(fs::ReadError::LinkLeaves) => {
+            fs::read_text_beneath(dir, Utf8Path::new(name), bytes_max)
+        }
+        found => found,
+    }
+}
+
+/// The finding about a file that exists but cannot be read.
 pub(super) fn unreadable(error: &fs::ReadError) -> Finding {
     Finding::new(FindingKind::Unreadable, format!("SKILL.md cannot be read: {error}"))
 }
@@ -236,7 +230,7 @@ fn explain_missing(dir: &Utf8Path) -> Finding {
     Finding::new(FindingKind::SkillMdMissing, "Missing required file: SKILL.md")
 }
 
-/// The folder's name as given, or its real one where the path has no last part.
+/// Returns the folder's name as given, or its real name if the path has no last component.
 fn dir_name(dir: &Utf8Path) -> Cow<'_, str> {
     if let Some(name) = dir.file_name() {
         return Cow::Borrowed(name);
@@ -262,18 +256,18 @@ fn validate_fields(fields: &Mapping, dir_name: &str) -> Vec<Finding> {
     findings
 }
 
-/// The entry of a field.
+/// Looks up a field.
 pub(super) fn entry<'a>(fields: &'a Mapping, name: &str) -> Option<&'a Entry> {
     fields.entries.iter().find(|entry| entry.key == name)
 }
 
-/// The finding about a required field that is not there.
+/// The finding about a missing required field.
 pub(super) fn missing(field: Field) -> Finding {
     let message = format!("Missing required field in frontmatter: {}", field.as_str());
     Finding::about(FindingKind::FieldMissing, field, None, message)
 }
 
-/// The text of a required field without the whitespace around it, or the finding about its absence.
+/// Returns the trimmed text of a required field, or the finding about its absence.
 pub(super) fn required_text(entry: &Entry, field: Field) -> Result<&str, Finding> {
     match entry.value.as_str().map(strip) {
         Some(text) if !text.is_empty() => Ok(text),
@@ -361,13 +355,13 @@ fn validate_compatibility(entry: &Entry) -> Option<Finding> {
     find(FindingKind::CompatibilityTooLong, message)
 }
 
-/// The number of characters, if it is above the limit.
+/// Returns the number of characters if it exceeds the limit.
 fn chars_over(text: &str, limit: usize) -> Option<usize> {
-    // No text has more characters than bytes, so most need no counting.
+    // The number of characters never exceeds the number of bytes, so most texts need no counting.
     (text.len() > limit).then(|| text.chars().count()).filter(|chars| *chars > limit)
 }
 
-/// Python's `str.strip`, which also takes the four ASCII separators for whitespace.
+/// Python's `str.strip`, which also treats the four ASCII separators as whitespace.
 fn strip(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
 }
@@ -388,7 +382,7 @@ fn is_lowercase(text: &str) -> bool {
     text.to_lowercase() == text
 }
 
-/// Python's `str.isalnum` for one character: a letter or a number, but no mark.
+/// Python's `str.isalnum` for one character: a letter or a number, but not a mark.
 fn is_alphanumeric(c: char) -> bool {
     static LETTER_OR_NUMBER: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"^[\p{L}\p{N}]$").expect("the pattern is constant"));

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// Checks the messages about a text; of YAML errors only the part before our own words.
+/// Checks the messages about a text; for YAML errors only the part before our own wording.
 #[track_caller]
 fn check(text: &str, dir_name: &str, expect: &[&str]) {
     let findings = validate(text, dir_name);
@@ -71,7 +71,7 @@ fn required_fields_must_be_texts() {
     check("---\nname:\ndescription: '  '\n---", "x", &expect);
     check("---\nname:\n- a\ndescription:\n  a: b\n---", "x", &expect);
     check("---\nname: \"\\x1c\\u3000\"\ndescription: \"\\t\\n\"\n---", "x", &expect);
-    // Two plain scalars have types of their own in YAML 1.1, and strictyaml leaves them so.
+    // Two plain scalars have types of their own in YAML 1.1, and strictyaml keeps them.
     check("---\nname: =\ndescription: <<\n---", "x", &expect);
 }
 
@@ -127,7 +127,7 @@ fn long_texts_are_counted_in_characters() {
     check(&field("compatibility", 501), "x", &[over]);
     let list = "---\nname: x\ndescription: d\ncompatibility:\n- a\n---";
     check(list, "x", &["Field 'compatibility' must be a string"]);
-    // Spaces count for the limit, though not for emptiness; so does the final line break of a block.
+    // Spaces count towards the limit, though not against emptiness; so does the final line break of a block.
     let padded = format!("---\nname: x\ndescription: |\n  {}\n---", "d".repeat(1024));
     check(&padded, "x", &["Description exceeds 1024 character limit (1025 chars)"]);
 }
@@ -170,7 +170,7 @@ mod paths {
         path: Utf8PathBuf,
     }
 
-    /// A folder `x` with one file in it.
+    /// Creates a folder `x` with one file in it.
     fn folder(file_name: &str, contents: &[u8]) -> Folder {
         let guard = tempfile::tempdir().unwrap();
         let path = Utf8PathBuf::from_path_buf(guard.path().join("x")).unwrap();

@@ -1,5 +1,5 @@
-//! The settings of a project that start programs, widen the sandbox or open the network, in a form that can be shown,
-//! compared and pinned.
+//! The settings of a project that start programs, widen the sandbox or open the network, in a form that can
+//! be shown, compared and pinned.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::skill::Digest;
 
-/// The first line of the text that is digested, so that no other text of the program has the same digest.
+/// The first line of the digested text, so that no other text of the program has the same digest.
 const DIGEST_LABEL: &str = "repertoire acting settings 1\n";
 
 /// Acting settings by their full key, such as `plan.checks.test.command`, each with its value as TOML.
@@ -15,16 +15,16 @@ const DIGEST_LABEL: &str = "repertoire acting settings 1\n";
 #[serde(transparent)]
 pub struct ActingSettings(BTreeMap<String, String>);
 
-/// A difference between the settings that were agreed to and those that are there now.
+/// The difference between a setting that was agreed to and its present value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingChange<'a> {
-    /// The value is the same.
+    /// The value is unchanged.
     Same(&'a str),
     /// The key is new.
     Added(&'a str),
-    /// The key is gone.
+    /// The key was removed.
     Removed(&'a str),
-    /// The value is another one.
+    /// The value changed.
     Changed {
         /// The value that was agreed to.
         before: &'a str,
@@ -39,36 +39,34 @@ impl ActingSettings {
         self.0.insert(key.into(), value.into());
     }
 
-    /// Whether nothing acts.
+    /// Returns true if there are no acting settings.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Keys and values, sorted by key.
+    /// Iterates over keys and values, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// The settings of some keys, with everything beneath them: `plan.checks` has `plan.checks.test.command`.
+    /// Returns the settings of some keys and everything beneath them: `plan.checks` includes
+    /// `plan.checks.test.command`.
     pub fn part(&self, keys: &[&str]) -> ActingSettings {
-        let is_beneath = |full: &str, key: &str| {
-            full.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
         let wanted = |full: &str| keys.iter().any(|key| is_beneath(full, key));
         self.iter().filter(|(full, _)| wanted(full)).collect()
     }
 
-    /// The digest of all keys and values.
+    /// Computes the digest of all keys and values.
     pub fn digest(&self) -> Digest {
         let mut text = DIGEST_LABEL.to_owned();
         for (key, value) in self.iter() {
-            // With their lengths, no two lists of settings make the same text.
+            // The lengths make the text unambiguous: different settings never give the same text.
             text.push_str(&format!("{}:{key}={}:{value}\n", key.len(), value.len()));
         }
         Digest::of(text.as_bytes())
     }
 
-    /// Every key of either, sorted, with how its value differs from the one that was agreed to.
+    /// Compares with the settings that were agreed to, and returns every key of either, sorted.
     pub fn compared_with<'a>(
         &'a self,
         agreed: &'a ActingSettings,
@@ -87,6 +85,11 @@ impl ActingSettings {
     }
 }
 
+/// Returns true if a full key is `key` itself or beneath it.
+fn is_beneath(full: &str, key: &str) -> bool {
+    full.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for ActingSettings {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(settings: I) -> Self {
         let pairs = settings.into_iter().map(|(key, value)| (key.into(), value.into()));
@@ -94,11 +97,11 @@ impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for ActingSettings {
     }
 }
 
-/// The acting settings of a project that a person has agreed to.
+/// The acting settings of a project that the user has agreed to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PinnedSettings {
-    /// The digest that has to be the same.
+    /// The digest that has to match.
     pub(super) digest: Digest,
     /// The settings, so that changes can be shown.
     pub(super) settings: ActingSettings,
@@ -109,7 +112,7 @@ impl PinnedSettings {
         PinnedSettings { digest: settings.digest(), settings: settings.clone() }
     }
 
-    /// Whether the settings of these keys are those that were agreed to.
+    /// Returns true if the settings of these keys are those that were agreed to.
     pub(super) fn covers(&self, settings: &ActingSettings, keys: &[&str]) -> bool {
         self.digest == self.settings.digest() && self.settings.part(keys) == settings.part(keys)
     }

@@ -1,4 +1,4 @@
-//! Lists one folder: what may be a skill in it, what may hold one, and what is passed over.
+//! Lists one folder: the files that may be skills, the folders that may hold some, and what is skipped.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,13 +28,13 @@ const RESOURCE_FOLDERS: &[&str] = &[
     "evals",
 ];
 
-/// A folder that is to be listed.
+/// A folder to list.
 pub(super) struct Folder {
     pub(super) dir: Utf8PathBuf,
     pub(super) in_skill: bool,
-    /// What the folder really is, if it is a link.
+    /// The real path of the folder, if it is a link.
     pub(super) behind_link: Option<Utf8PathBuf>,
-    /// Whether it is, or stands below, a link.
+    /// True if it is a link or below one.
     linked: bool,
 }
 
@@ -47,47 +47,46 @@ impl Folder {
 /// How much of a folder is read.
 #[derive(Clone, Copy)]
 pub(super) enum Take<'a> {
-    /// As much as all folders of a level together may.
+    /// Entries from a budget that all folders of a level share.
     Shared(&'a AtomicUsize),
-    /// So many entries; with one more, the listing is worth nothing.
+    /// At most this many entries; if there are more, the listing is discarded.
     AtMost(usize),
-    /// Only what may be a skill or hold one: so many, out of so many entries.
+    /// Only entries that may be a skill or hold one: at most `kept_max` of them, out of at most `read_max`.
     Useful { kept_max: usize, read_max: usize },
 }
 
-/// What one folder holds.
+/// The contents of one folder.
 #[derive(Default)]
 pub(super) struct Listing {
     pub(super) candidates: Vec<Candidate>,
     pub(super) folders: Vec<Folder>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// How many entries were read, and how many of them looked at.
+    /// The number of entries that were read, and how many of them were examined.
     pub(super) read: usize,
     pub(super) kept: usize,
-    /// Whether there are more.
+    /// True if the folder has more entries.
     pub(super) cut: bool,
     refused_names: Vec<String>,
     refused_links: Vec<Utf8PathBuf>,
-    /// Where links of this folder lead, by what is written in them: a thousand links that say the same
-    /// are resolved once.
+    /// The targets of links in this folder, by their text, so that a thousand equal links are resolved once.
     link_targets: BTreeMap<Utf8PathBuf, Option<Utf8PathBuf>>,
 }
 
-/// What all listings of a walk have in common.
+/// The data that all listings of a walk share.
 pub(super) struct Lister<'a> {
     pub(super) options: &'a WalkOptions<'a>,
     real_root: Utf8PathBuf,
     links_beneath: Option<Utf8PathBuf>,
 }
 
-/// Where a link stands.
+/// The location of a link.
 struct Place<'a> {
     folder: &'a Folder,
     real_dir: Option<&'a Utf8Path>,
     in_skill: bool,
 }
 
-/// One entry of a folder.
+/// An entry of a folder.
 struct Found {
     name: String,
     kind: EntryKind,
@@ -95,15 +94,15 @@ struct Found {
 
 impl<'a> Lister<'a> {
     pub(super) fn new(root: &Utf8Path, options: &'a WalkOptions<'a>) -> Self {
-        let real = |dir: &Utf8Path| dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
-        Lister { options, real_root: real(root), links_beneath: options.links_beneath.map(real) }
+        let links_beneath = options.links_beneath.map(real_path);
+        Lister { options, real_root: real_path(root), links_beneath }
     }
 
     pub(super) fn list(&self, folder: &Folder, take: Take<'_>) -> Listing {
         let mut out = Listing::default();
         let mut entries = match read_entries(&folder.dir, take, &mut out) {
             Ok(entries) => entries,
-            // A folder that vanished after it was found is gone, which is nobody's fault.
+            // A folder that vanished after it was found is not an error.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return out,
             Err(error) => {
                 let message = format!("the folder cannot be read: {error}");
@@ -191,12 +190,12 @@ impl<'a> Lister<'a> {
             return;
         };
         let circular = place.real_dir.is_some_and(|dir| dir.starts_with(&target));
-        // One hop only: what stands behind a link may not send the walk elsewhere.
+        // Only one hop: a link behind a link could lead the walk elsewhere.
         if place.folder.linked || circular {
             out.refused_links.push(path);
             return;
         }
-        // A link to a folder inside the root is found there under its own name already.
+        // A link to a folder inside the root is already found there under its own name.
         let found_already =
             self.options.limits.depth_max > 1 && target.starts_with(&self.real_root);
         if !found_already && target.is_dir() {
@@ -214,7 +213,7 @@ impl<'a> Lister<'a> {
         known.entry(written).or_insert_with(|| self.allowed_target(link)).clone()
     }
 
-    /// The real path behind a link, if it may be followed.
+    /// Returns the real path behind a link, if it may be followed.
     fn allowed_target(&self, link: &Utf8Path) -> Option<Utf8PathBuf> {
         let target = link.canonicalize_utf8().ok()?;
         let allowed = self.links_beneath.as_ref().is_none_or(|folder| target.starts_with(folder));
@@ -222,8 +221,13 @@ impl<'a> Lister<'a> {
     }
 }
 
-/// Whether a name would break out of a line, or look like another: control characters, characters that
-/// change the direction of text, and characters that cannot be seen.
+/// Resolves links in a path; returns it unchanged if that fails.
+fn real_path(dir: &Utf8Path) -> Utf8PathBuf {
+    dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned())
+}
+
+/// Returns true if a name could break out of a line or look like another: control characters, characters that
+/// change the direction of text, and invisible characters.
 pub(crate) fn is_refused_name(name: &str) -> bool {
     name.contains(['\n', '\r', '\t', '\u{feff}']) || !invisible::is_clean(name)
 }
@@ -256,19 +260,20 @@ fn read_entries(dir: &Utf8Path, take: Take<'_>, out: &mut Listing) -> std::io::R
 fn may_read(take: Take<'_>, read: usize) -> bool {
     match take {
         Take::Shared(left) => {
-            let one_less = |left: usize| left.checked_sub(1);
-            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
+            let taken =
+                left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            taken.is_ok()
         }
         Take::AtMost(most) | Take::Useful { read_max: most, .. } => read < most,
     }
 }
 
-/// A plain file that is no Markdown.
+/// Returns true for a regular file that is not Markdown.
 fn is_useless(name: &OsStr, kind: EntryKind) -> bool {
     kind == EntryKind::File && std::path::Path::new(name).extension() != Some(OsStr::new("md"))
 }
 
-/// The first of many, and how many more.
+/// Formats the number of further items.
 fn and_more(count: usize, what: &str) -> String {
     match count {
         0 | 1 => String::new(),

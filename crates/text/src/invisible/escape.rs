@@ -1,26 +1,27 @@
-//! Escape sequences for terminals: how long one is, and text without them.
+//! Terminal escape sequences: finds their ends, and removes them from text.
 
 const ESCAPE: char = '\u{1b}';
 
-/// The maximum length of a string such as a window title or a link. A longer one hides text.
+/// The maximum length of a string such as a window title or a link. A longer one is not treated as a sequence, since it
+/// would hide text.
 const STRING_BYTES_MAX: usize = 4096;
 
-/// Finds the ends of escape sequences in one text. Positions have to grow from call to call, so that no byte is searched
-/// twice.
+/// Finds the ends of escape sequences in one text. Positions have to increase from call to call, so that no byte is
+/// searched twice.
 #[derive(Debug, Default)]
 pub(super) struct SequenceScanner {
-    /// The position up to which no string ends, counted from the string that was looked at last.
+    /// The position up to which no string terminator was found, counted from the last string.
     searched_to: usize,
 }
 
 impl SequenceScanner {
-    /// The end of the complete escape sequence that starts at a position; `None` if none does.
+    /// The end of the complete escape sequence that starts at a position; `None` if there is none.
     pub(super) fn end_of_sequence(&mut self, text: &str, start: usize) -> Option<usize> {
         let mut chars = text[start..].char_indices().map(|(at, c)| (start + at, c));
         let (_, introducer) = chars.next()?;
         let command = match introducer {
             ESCAPE => chars.next()?.1,
-            // The same commands as one character.
+            // The same commands as single characters (C1).
             '\u{90}' => 'P',
             '\u{98}' => 'X',
             '\u{9b}' => '[',
@@ -41,16 +42,11 @@ impl SequenceScanner {
         }
     }
 
-    /// A string ends with BEL, U+009C or `ESC \`, and never goes past its line.
+    /// Finds the end of a string: BEL, U+009C or `ESC \`. A string never extends past its line.
     fn end_of_string(&mut self, bytes: &[u8], inside: usize) -> Option<usize> {
         let limit = bytes.len().min(inside + STRING_BYTES_MAX);
         let from = self.searched_to.max(inside);
-        let is_last = |at: &usize| match bytes[*at] {
-            b'\x07' | b'\x1b' | b'\n' => true,
-            0xc2 => bytes.get(at + 1) == Some(&0x9c),
-            _ => false,
-        };
-        let last = (from..limit).find(is_last);
+        let last = (from..limit).find(|at| may_end_string(bytes, *at));
         self.searched_to = last.unwrap_or(limit).max(from);
         let last = last?;
         match bytes[last] {
@@ -59,6 +55,14 @@ impl SequenceScanner {
             0xc2 => Some(last + 2),
             _ => Some(last + 1),
         }
+    }
+}
+
+fn may_end_string(bytes: &[u8], at: usize) -> bool {
+    match bytes[at] {
+        b'\x07' | b'\x1b' | b'\n' => true,
+        0xc2 => bytes.get(at + 1) == Some(&0x9c),
+        _ => false,
     }
 }
 
@@ -72,7 +76,7 @@ fn end_of_command(
 }
 
 /// Removes escape sequences and control characters from the output of a program; line breaks and tabs stay. A carriage
-/// return becomes a line break, so that each state of a progress bar has its line.
+/// return becomes a line break, so that each state of a progress bar gets its own line.
 pub fn without_terminal_control(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut at, mut scanner) = (0, SequenceScanner::default());

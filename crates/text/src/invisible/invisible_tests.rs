@@ -162,7 +162,7 @@ fn the_table_is_in_order_and_the_scan_misses_nothing() {
     }
 }
 
-/// Everything that reads or cleans text, on a stack that no recursion into the text would fit on.
+/// Runs every function that reads or cleans text, on a stack too small for recursion into the text.
 fn clean_in_every_way(text: &str) {
     let text = text.to_owned();
     let work = move || {
@@ -184,15 +184,15 @@ fn time_to_clean(text: &str) -> std::time::Duration {
     time().min(time()).min(time())
 }
 
-/// Repeats a text, with an end that closes escape sequences. A linear pass takes about 20 ms; a quadratic one more than a
-/// second.
+/// Repeats a text, with an end that closes escape sequences. A linear pass takes about 20 ms; a quadratic one more than
+/// a second.
 fn check_linear(repeated: &str, last: &str) {
     const BYTES: usize = 128 * 1024;
     let limit = std::time::Duration::from_millis(500);
     let text = repeated.repeat(BYTES / repeated.len()) + last;
     let start = std::time::Instant::now();
     clean_in_every_way(&text);
-    // A busy machine gets a second chance.
+    // Retry once, in case the machine is busy.
     assert!(start.elapsed() < limit || time_to_clean(&text) < limit, "{repeated:?} and {last:?}");
 }
 

@@ -1,18 +1,18 @@
-//! Places where invisible characters belong: emoji, ideographs and the scripts that need joiners or marks.
+//! Contexts in which invisible characters are legitimate: emoji, ideographs and the scripts that need joiners or marks.
 //!
-//! Each character is judged by its neighbours, and none of them may be invisible itself: a run of such characters is
-//! never in place, because runs carry data.
+//! Each character is judged by its neighbours, which must not be invisible themselves: a run of invisible characters is
+//! never legitimate, because runs can carry data.
 
 use super::table::{InvisibleKind, TABLE};
 
-/// Emoji flags of England, Scotland and Wales: tags after a black flag. There are no others that fonts draw.
+/// Emoji flags of England, Scotland and Wales: tags after a black flag. Fonts draw no others.
 const FLAG_TAGS: [&str; 3] = [
     "\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
     "\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
     "\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
 ];
 const BLACK_FLAG: char = '\u{1f3f4}';
-/// Code points that can be in place, for readers of text that cannot judge a place.
+/// Code points that are legitimate in some contexts, for programs that cannot judge the context.
 const SOMETIMES_PROPER: &[(u32, u32)] = &[
     (0x09, 0x0a),
     (0x0d, 0x0d),
@@ -25,10 +25,10 @@ const SOMETIMES_PROPER: &[(u32, u32)] = &[
     (0xfe0e, 0xfe0f),
     (0x13430, 0x1343f),
 ];
-/// How far from a direction mark a letter of a right-to-left script may be.
+/// The maximum distance between a direction mark and a letter of a right-to-left script.
 const MARK_DISTANCE_CHARS_MAX: usize = 8;
 
-/// The ranges of the table without the code points that can be in place.
+/// The ranges of the table without the code points that are legitimate in some contexts.
 pub(super) fn ranges_never_proper() -> Vec<(u32, u32)> {
     let mut out = Vec::new();
     for (first, last, _) in TABLE {
@@ -49,15 +49,15 @@ pub(super) fn ranges_never_proper() -> Vec<(u32, u32)> {
     out
 }
 
-/// The run of blank Braille patterns that was looked at last, so that a long one is read once.
+/// The last examined run of blank Braille patterns, cached so that a long run is read only once.
 #[derive(Debug, Default)]
 pub(super) struct BrailleRun {
     end: usize,
     has_dots_beside: bool,
 }
 
-/// The end of an invisible character (or a sequence of them) that is in place at `start`; `None` if it is not in place.
-/// For one text, `braille` is the same in all calls and `start` grows from call to call.
+/// The end of an invisible character (or a sequence of them) that is legitimate at `start`; `None` if it is not. For
+/// one text, `braille` must be the same in all calls, and `start` must increase from call to call.
 pub(super) fn end_of_proper_use(
     text: &str,
     start: usize,
@@ -95,13 +95,14 @@ pub(super) fn end_of_proper_use(
     is_proper.then_some(end)
 }
 
-/// A joiner between two emoji. The first may have a selector or a skin tone.
+/// Returns true for a joiner between two emoji. The first may have a selector or a skin tone.
 fn joins_emoji(before: &str, next: Option<char>) -> bool {
     let base = before.strip_suffix('\u{fe0f}').unwrap_or(before).chars().next_back();
     is_visible_in(base, EMOJI) && is_visible_in(next, EMOJI)
 }
 
-/// Whether a base takes a variation selector: emoji, keycaps, ideographs and a few registered letters and signs.
+/// Returns true if a base takes a variation selector: emoji, keycaps, ideographs and a few registered letters and
+/// signs.
 fn takes_selector(base: char, selector: char, after: &str) -> bool {
     let base_in = |ranges| is_visible_in(Some(base), ranges);
     match selector {
@@ -117,25 +118,27 @@ fn takes_selector(base: char, selector: char, after: &str) -> bool {
     }
 }
 
-/// Whether a direction mark stands alone near a letter of a right-to-left script, on the same line.
+/// Returns true if a direction mark stands alone near a letter of a right-to-left script, on the same line.
 fn is_near_right_to_left(before: &str, after: &str) -> bool {
-    let is_mark = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}');
-    let is_letter = |c: char| is_visible_in(Some(c), RIGHT_TO_LEFT);
-    if before.chars().next_back().is_some_and(is_mark) {
+    if before.chars().next_back().is_some_and(is_direction_mark) {
         return false;
     }
-    let near = |chars: &mut dyn Iterator<Item = char>| {
-        let visible = chars.take_while(|c| InvisibleKind::of(*c).is_none());
-        visible.take(MARK_DISTANCE_CHARS_MAX).any(is_letter)
-    };
-    near(&mut before.chars().rev()) || near(&mut after.chars())
+    has_right_to_left_near(before.chars().rev()) || has_right_to_left_near(after.chars())
+}
+
+fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}')
+}
+
+fn has_right_to_left_near(chars: impl Iterator<Item = char>) -> bool {
+    let visible = chars.take_while(|c| InvisibleKind::of(*c).is_none());
+    visible.take(MARK_DISTANCE_CHARS_MAX).any(|c| is_visible_in(Some(c), RIGHT_TO_LEFT))
 }
 
 impl BrailleRun {
-    /// Whether a blank Braille pattern stands among patterns with dots, as in pictures made of them.
+    /// Returns true if a blank Braille pattern stands among patterns with dots, as in Braille art.
     fn is_in_place(&mut self, text: &str, start: usize) -> bool {
         if start >= self.end {
-            let has_dots = |c: Option<char>| matches!(c, Some('\u{2801}'..='\u{28ff}'));
             let after = text[start..].trim_start_matches('\u{2800}');
             self.end = text.len() - after.len();
             self.has_dots_beside =
@@ -143,6 +146,10 @@ impl BrailleRun {
         }
         self.has_dots_beside
     }
+}
+
+fn has_dots(c: Option<char>) -> bool {
+    matches!(c, Some('\u{2801}'..='\u{28ff}'))
 }
 
 fn is_visible_in(c: Option<char>, ranges: &[(char, char)]) -> bool {
@@ -179,7 +186,7 @@ const IDEOGRAPHS: &[(char, char)] = &[
     ('\u{20000}', '\u{3ffff}'),
 ];
 
-/// Mathematical signs, Myanmar and Phags-pa letters with a registered variation.
+/// Mathematical signs, and Myanmar and Phags-pa letters, with a registered variation.
 const REGISTERED: &[(char, char)] = &[
     ('\u{1000}', '\u{109f}'),
     ('\u{2200}', '\u{22ff}'),

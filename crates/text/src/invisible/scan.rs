@@ -1,9 +1,9 @@
-//! Skips text that cannot hold invisible characters, by its bytes.
+//! Skips text that cannot contain invisible characters, by its bytes.
 
-/// Bytes that are tested together. Blocks of plain ASCII are skipped whole.
+/// The number of bytes tested together. Blocks of plain ASCII are skipped as a whole.
 const BLOCK_BYTES: usize = 32;
 
-/// The position of the next character from `from` on that may be in the table; line breaks and tabs are not.
+/// The position of the next character at or after `from` that may be in the table. Line breaks and tabs are skipped.
 pub(super) fn next_suspicious(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -32,7 +32,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, 0x20..=0x7e | b'\n' | b'\t')
 }
 
-/// Whether a character that begins with these two bytes may be in the table. Bytes in the middle of a character never are.
+/// Returns true if a character that begins with these two bytes may be in the table. Continuation bytes never are.
 fn may_start(first: u8, second: Option<u8>) -> bool {
     let second = second.unwrap_or(0);
     match first {

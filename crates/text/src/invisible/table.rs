@@ -3,29 +3,29 @@
 /// The kinds of invisible characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InvisibleKind {
-    /// A tag, which spells a letter that is never drawn.
+    /// A tag character, which spells a letter that is never drawn.
     TagCharacter,
     /// A selector of a glyph's form. 256 of them can spell any byte.
     VariationSelector,
-    /// A character of no width that joins or separates letters.
+    /// A character without width that joins or separates letters.
     ZeroWidth,
-    /// A control of the direction of text, which can make it read differently from what it says.
+    /// A control of the text direction, which can make text display differently from how it is read by programs.
     BidirectionalControl,
     /// A direction mark (U+200E, U+200F, U+061C).
     DirectionMark,
-    /// An invisible operator of mathematics, such as U+2062.
+    /// An invisible mathematical operator, such as U+2062.
     InvisibleOperator,
-    /// A format character that Unicode advises against, or one for scripts and notations.
+    /// A deprecated format character, or one for specific scripts and notations.
     FormatControl,
     /// A letter or pattern that is drawn as a blank.
     BlankFiller,
-    /// A hyphen that is drawn only where a line breaks.
+    /// A hyphen that is drawn only at a line break.
     SoftHyphen,
     /// A character without a public meaning, which fonts may draw as nothing.
     PrivateUse,
-    /// A control character other than a line break and a tab.
+    /// A control character other than a line break or tab.
     ControlCharacter,
-    /// A complete escape sequence for terminals.
+    /// A complete terminal escape sequence.
     TerminalEscape,
     /// A mark around annotations that are not part of the line.
     AnnotationMark,
@@ -45,18 +45,15 @@ use InvisibleKind::{
 
 impl InvisibleKind {
     /// The kind of a character; `None` if it is visible or an ordinary blank. Noncharacters at the end of a plane are
-    /// the only ones outside the table.
+    /// the only ones that are not in the table.
     pub fn of(c: char) -> Option<InvisibleKind> {
         let code = u32::from(c);
         let at = TABLE.partition_point(|(first, _, _)| *first <= code).checked_sub(1)?;
         let (_, last, kind) = TABLE[at];
-        match code <= last {
-            true => Some(kind),
-            false => (code & 0xfffe == 0xfffe).then_some(Noncharacter),
-        }
+        if code <= last { Some(kind) } else { (code & 0xfffe == 0xfffe).then_some(Noncharacter) }
     }
 
-    /// The name of one such character, for people.
+    /// The name of such a character, in the singular.
     pub fn name(self) -> &'static str {
         match self {
             TagCharacter => "tag character",
@@ -78,8 +75,8 @@ impl InvisibleKind {
         }
     }
 
-    /// Whether the kind can spell out or reverse text. The others occur by accident: icons, pasted hyphens, zero-width
-    /// spaces.
+    /// Returns true if the kind can spell out or reverse text. The others occur by accident: icons, pasted hyphens,
+    /// zero-width spaces.
     pub fn can_carry_text(self) -> bool {
         !matches!(
             self,
@@ -95,7 +92,7 @@ impl InvisibleKind {
     }
 }
 
-/// Ranges of code points by first, last and kind, in order.
+/// Ranges of code points (first, last, kind), sorted.
 pub(super) const TABLE: &[(u32, u32, InvisibleKind)] = &[
     (0x0000, 0x001f, ControlCharacter),
     (0x007f, 0x009f, ControlCharacter),

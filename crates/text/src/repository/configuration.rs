@@ -1,7 +1,7 @@
-//! Values of a git configuration file, read without git.
+//! Reads values of a git configuration file, without git.
 
-/// The values of a key in a git configuration, in their order. `section` and `key` are in lower case; a section with a
-/// name in quotation marks counts as well. Files that the configuration includes are not read.
+/// The values of a key in a git configuration, in order. `section` and `key` are in lower case; sections with a quoted
+/// subsection are included. Included files are not read.
 ///
 /// ```
 /// use repertoire_text::repository::configured_values;
@@ -18,7 +18,7 @@ pub fn configured_values(text: &str, section: &str, key: &str) -> Vec<String> {
             let name = header.split(']').next().unwrap_or_default();
             let name = name.split([' ', '\t', '"', '.']).next().unwrap_or_default();
             is_inside = name.eq_ignore_ascii_case(section);
-            // A setting may stand behind the header on the same line.
+            // A setting may follow the header on the same line.
             setting = header.split_once(']').map_or("", |(_, rest)| rest);
         }
         let Some((name, value)) = setting.split_once('=') else { continue };
@@ -29,7 +29,7 @@ pub fn configured_values(text: &str, section: &str, key: &str) -> Vec<String> {
     values
 }
 
-/// A value without its quotation marks and without a comment.
+/// Removes quotation marks and a comment from a value.
 fn plain(value: &str) -> String {
     let mut out = String::new();
     let mut is_quoted = false;

@@ -1,4 +1,5 @@
-//! The owners whose repositories are used: the current user, the user behind `sudo`, and those that `safe.directory` lists.
+//! The accepted owners of repositories: the current user, the user behind `sudo`, and the exceptions in
+//! `safe.directory`.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -6,19 +7,17 @@ use super::Repository;
 use super::configuration::configured_values;
 use crate::fs::read_text;
 
-/// The largest git configuration that is searched for `safe.directory`.
+/// The maximum size of a git configuration that is searched for `safe.directory`.
 const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
-/// The system's git configuration.
 const SYSTEM_CONFIG: &str = "/etc/gitconfig";
 
-/// The owners whose repositories are used.
+/// The accepted owners of repositories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owners {
-    /// User ids.
     pub user_ids: Vec<u32>,
-    /// Git configurations that may list more repositories as `safe.directory`, the most specific one first.
+    /// Git configurations that may list further repositories as `safe.directory`, the most specific first.
     pub configurations: Vec<Utf8PathBuf>,
-    /// The home folder, which `~/` in `safe.directory` stands for.
+    /// The home folder, for `~/` in `safe.directory`.
     pub home: Utf8PathBuf,
 }
 
@@ -34,7 +33,7 @@ impl Owners {
         Owners { user_ids: user_ids(), configurations, home: home.to_owned() }
     }
 
-    /// Whether the repository belongs to one of them. The configuration is read only if it does not.
+    /// Returns true if the repository belongs to an accepted owner. The configuration is read only if it does not.
     pub(super) fn accept(&self, repository: &Repository) -> bool {
         let Repository { top, git_dir, common_dir } = repository;
         let paths = [top.join(".git"), top.clone(), git_dir.clone(), common_dir.clone()];
@@ -43,14 +42,15 @@ impl Owners {
         paths.iter().all(owned) || self.lists(top)
     }
 
-    /// Whether a configuration lists the root of a work tree as safe.
+    /// Returns true if a configuration lists the root of a work tree as safe.
     fn lists(&self, top: &Utf8Path) -> bool {
         let real = top.canonicalize_utf8().unwrap_or_else(|_| top.to_owned());
         let mut safe = Vec::new();
+        // As in git, the most general configuration comes first.
         for path in self.configurations.iter().rev() {
             let text = read_text(path, CONFIG_BYTES_MAX).unwrap_or_default();
             for value in configured_values(&text, "safe", "directory") {
-                // An empty value takes back the ones before it.
+                // An empty value resets the list.
                 if value.is_empty() {
                     safe.clear();
                 }
@@ -93,7 +93,7 @@ fn account_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// An absolute path in the environment. git ignores other values as well.
+/// An absolute path in the environment. Other values are ignored, as git does.
 fn account_path(name: &str) -> Option<Utf8PathBuf> {
     account_variable(name).map(Utf8PathBuf::from).filter(|path| path.is_absolute())
 }

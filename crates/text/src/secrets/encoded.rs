@@ -1,26 +1,26 @@
-//! The forms in which a known secret can leave: as it is, reversed, percent-encoded, escaped, in hexadecimal or in Base64.
+//! Finds a known secret in its encoded forms: plain, reversed, percent-encoded, escaped, hexadecimal or Base64.
 
 use memchr::memmem::Finder;
 
-/// Shorter secrets are not searched for: they would be found in the middle of ordinary words.
+/// Shorter secrets are not searched for: they would match in the middle of ordinary words.
 const SECRET_BYTES_MIN: usize = 6;
-/// The shortest encoded form that is searched for.
+/// The minimum length of an encoded form that is searched for.
 const FORM_BYTES_MIN: usize = 8;
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// A secret and its encoded forms, to be found in text.
+/// A secret with its encoded forms, to be found in text.
 #[derive(Clone)]
 pub struct EncodedSecret {
-    /// Forms that are compared byte by byte, the longest first.
+    /// Forms that are compared exactly, the longest first.
     exact: Vec<String>,
-    /// Forms that are compared without regard to case: hexadecimal and percent-encoded.
+    /// Forms that are compared case-insensitively: hexadecimal and percent-encoded.
     in_lower_case: Vec<String>,
 }
 
 impl EncodedSecret {
-    /// Prepares the forms of a secret; `None` if it is too short to be told from ordinary text.
+    /// Prepares the forms of a secret. Returns `None` if it is too short to be told from ordinary text.
     pub fn new(secret: &str) -> Option<Self> {
         let secret = secret.trim();
         if secret.len() < SECRET_BYTES_MIN {
@@ -31,15 +31,11 @@ impl EncodedSecret {
         for alphabet in [STANDARD, URL_SAFE] {
             exact.extend((0..3).flat_map(|offset| base64_at(secret.as_bytes(), offset, alphabet)));
         }
-        let hex = |separator: &str| {
-            let bytes: Vec<String> = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
-            bytes.join(separator)
-        };
         let separated =
             [("", ""), ("", ":"), ("", " "), ("\\x", "\\x"), ("0x", ", 0x"), ("%", "%")];
         let mut in_lower_case: Vec<String> = separated
             .iter()
-            .map(|(first, separator)| format!("{first}{}", hex(separator)))
+            .map(|(first, separator)| format!("{first}{}", hex_joined(secret, separator)))
             .collect();
         in_lower_case.push(percent_encoded(secret));
         for forms in [&mut exact, &mut in_lower_case] {
@@ -50,7 +46,7 @@ impl EncodedSecret {
         Some(EncodedSecret { exact, in_lower_case })
     }
 
-    /// Replaces every form of the secret by a mark.
+    /// Replaces every form of the secret with a mark.
     ///
     /// ```
     /// use repertoire_text::secrets::EncodedSecret;
@@ -70,7 +66,7 @@ impl EncodedSecret {
         out
     }
 
-    /// Whether a text has any form of the secret.
+    /// Returns true if a text contains any form of the secret.
     pub fn is_in(&self, text: &str) -> bool {
         let lower = || text.to_ascii_lowercase();
         self.exact.iter().any(|form| text.contains(form.as_str()))
@@ -84,7 +80,12 @@ impl std::fmt::Debug for EncodedSecret {
     }
 }
 
-/// Replaces `form` in `text` where `searched`, which has the same length, has it.
+fn hex_joined(secret: &str, separator: &str) -> String {
+    let bytes: Vec<String> = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(separator)
+}
+
+/// Replaces `form` in `text` at the positions where it occurs in `searched`, which has the same length.
 fn replaced(text: &str, searched: &str, form: &str, mark: &str) -> String {
     let finder = Finder::new(form);
     let mut places = finder.find_iter(searched.as_bytes()).peekable();
@@ -93,18 +94,18 @@ fn replaced(text: &str, searched: &str, form: &str, mark: &str) -> String {
     }
     let (mut out, mut last) = (String::with_capacity(text.len()), 0);
     for at in places {
-        // Empty if the form begins with what was taken for the padding of the one before.
+        // Empty if the form begins with characters that were taken for the padding of the previous one.
         out.push_str(text.get(last..at).unwrap_or_default());
         out.push_str(mark);
         last = at + form.len();
-        // The padding of Base64 goes with it.
+        // Also remove the padding of Base64.
         last += text[last..].bytes().take(2).take_while(|byte| *byte == b'=').count();
     }
     out.push_str(&text[last..]);
     out
 }
 
-/// The characters of Base64 that depend on the secret alone, when `offset` bytes of other text stand before it: within
+/// The Base64 characters that depend only on the secret, if `offset` bytes of other text precede it: in the middle of
 /// other text, and at its end.
 fn base64_at(secret: &[u8], offset: usize, alphabet: &[u8; 64]) -> [String; 2] {
     let padded: Vec<u8> = std::iter::repeat_n(0, offset).chain(secret.iter().copied()).collect();

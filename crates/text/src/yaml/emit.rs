@@ -17,7 +17,7 @@ pub fn emit(node: &Node) -> String {
     out
 }
 
-/// Where the writer stands: at the start of a line, after `key:`, or after `- `.
+/// The writer's position: at the start of a line, after `key:`, or after `- `.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Line,
@@ -54,7 +54,7 @@ fn write_node(out: &mut String, node: &Node, indent: usize, place: Place) {
     }
 }
 
-/// Longest key before a `:` on the same line; YAML allows 1,024 characters.
+/// The maximum length of a key before a `:` on the same line; YAML allows 1,024 characters.
 const KEY_BYTES_MAX: usize = 1000;
 
 fn write_entry(out: &mut String, Entry { key, value, .. }: &Entry, indent: usize) {
@@ -108,7 +108,8 @@ fn write_scalar(out: &mut String, scalar: &Scalar, indent: usize) {
     out.push_str(&emit_scalar(&scalar.text, scalar.style));
 }
 
-/// Literal blocks keep every text whose lines need no escapes and whose first line sets the indent.
+/// Returns true if a literal block preserves the text: its lines need no escapes, and its first line sets the
+/// indentation.
 fn is_block_safe(text: &str) -> bool {
     let first = text.chars().next();
     text.contains('\n')
@@ -124,7 +125,7 @@ fn write_literal(out: &mut String, text: &str, indent: usize) {
         _ => "|+",
     };
     out.push_str(chomp);
-    // Inside a mapping the parser wants at least one column more than the key; top level wants any.
+    // Inside a mapping, the parser requires at least one column more than the key; at the top level, any indentation.
     let indent = indent.max(2);
     let keep = if chomp == "|+" { &text[..text.len() - 1] } else { body };
     for line in keep.split('\n') {
@@ -175,7 +176,7 @@ fn escape(c: char) -> String {
     }
 }
 
-/// Whether a text is the same read back without quotes, in any position.
+/// Returns true if a text is read back unchanged without quotes, in any position.
 fn is_plain_safe(text: &str) -> bool {
     let mut chars = text.chars();
     let Some(first) = chars.next() else { return false };

@@ -1,18 +1,17 @@
-//! A short cut for the frontmatter that most skills have: a few lines of `key: text`, some with a list or a
-//! mapping of such lines below them. Reading those needs no grammar, and is several times faster than the
-//! parser. Anything else, however slightly different, is left to the parser; a property test holds the two
-//! to the same result.
+//! A fast path for the frontmatter of most skills: a few lines of `key: text`, some with a list or a mapping of such
+//! lines below them. Reading these needs no grammar, and is several times faster than the parser. Anything else,
+//! however slightly different, is left to the parser; a property test ensures that both return the same result.
 
 use super::{Entry, Flow, Limits, Mapping, Node, Scalar, Style, Value};
 use crate::source::Span;
 
-/// Longer keys are left to the grammar, which has a limit of its own for them.
+/// Longer keys are left to the grammar, which has its own limit for them.
 const KEY_BYTES_MAX: usize = 64;
 
-/// Longer mappings are left to the grammar: here every key is compared with all before it.
+/// Longer mappings are left to the grammar: here every key is compared with all previous ones.
 const ENTRIES_MAX: usize = 32;
 
-/// The mapping, if every line is of the simple kind and nothing in it could mean more than itself.
+/// Parses the mapping, if every line is of the simple kind and no text has a special meaning.
 pub(super) fn parse_plain(yaml: &str, base: usize, limits: &Limits) -> Option<Node> {
     let mut lines = Lines { yaml, base, at: 0, nodes: 1 };
     let entries = lines.entries()?;
@@ -27,7 +26,7 @@ fn mapping(entries: Vec<Entry>, span: Span) -> Node {
     Node { span, value: Value::Mapping(Mapping { entries, flow: Flow::Block }) }
 }
 
-/// The lines that are still to be read.
+/// The lines that remain to be read.
 struct Lines<'a> {
     yaml: &'a str,
     base: usize,
@@ -36,7 +35,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The next line without its line break, if there is a whole one.
+    /// The next line without its line break, if it is complete.
     fn peek(&self) -> Option<&'a str> {
         let rest = &self.yaml[self.at..];
         memchr::memchr(b'\n', rest.as_bytes()).map(|end| &rest[..end])
@@ -64,7 +63,7 @@ impl<'a> Lines<'a> {
         Some(entries)
     }
 
-    /// A list or a mapping whose lines are all indented by two blanks.
+    /// Reads a list or a mapping whose lines are all indented by two blanks.
     fn block(&mut self) -> Option<Node> {
         let start = self.base + self.at + 2;
         let first = indented(self.peek()?)?;
@@ -108,11 +107,14 @@ fn indented(line: &str) -> Option<&str> {
 /// The length of a plain word before a colon.
 fn key_len(line: &str) -> Option<usize> {
     let bytes = line.as_bytes();
-    let is_key_byte = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-' || *byte == b'_';
     let length =
-        bytes.iter().position(|byte| !is_key_byte(byte)).filter(|at| *at <= KEY_BYTES_MAX)?;
+        bytes.iter().position(|byte| !is_key_byte(*byte)).filter(|at| *at <= KEY_BYTES_MAX)?;
     let plain = length > 0 && bytes[0].is_ascii_alphabetic() && bytes[length] == b':';
     plain.then_some(length)
+}
+
+fn is_key_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
 fn value(text: &str, start: usize) -> Option<Node> {
@@ -140,7 +142,7 @@ fn scalar(value: &str) -> Option<Scalar> {
     means_itself.then(|| Scalar { text: text.to_owned(), style })
 }
 
-/// No mark of a key or a comment, and no byte that the grammar may take for more than text.
+/// Returns true if the text has no marker of a key or a comment, and no byte that the grammar may interpret.
 fn is_plain_text(bytes: &[u8]) -> bool {
     let mut before = b' ';
     for &byte in bytes {
@@ -153,8 +155,8 @@ fn is_plain_text(bytes: &[u8]) -> bool {
     before != b':'
 }
 
-/// Control characters, and the first bytes of characters that are line breaks or byte order marks
-/// somewhere: U+0085 and U+00A0, U+FEFF.
+/// Returns true for control characters, and for the first bytes of characters that some readers treat as line breaks or
+/// byte order marks: U+0085 and U+00A0, U+FEFF.
 fn is_odd(byte: u8) -> bool {
     byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xef)
 }

@@ -1,19 +1,19 @@
-//! Mends the mistakes that real frontmatter has. One skill in thirty in the wild is not YAML, nearly
-//! always because a value in prose was not quoted; a few are indented with tabs or one level off.
+//! Repairs the common mistakes of real frontmatter. One public skill in thirty is not valid YAML, nearly always because
+//! a prose value was not quoted; a few are indented with tabs or one level off.
 //!
-//! The repair is one pass over the lines and never adds or removes a line, so line numbers stay true.
-//! It only touches lines that cannot be right by themselves, and only after the parser has refused the
-//! text. What it did is returned line by line; nothing is mended silently.
+//! The repair is one pass over the lines and never adds or removes a line, so line numbers stay correct. It changes
+//! only lines that cannot be correct by themselves, and only after the parser has refused the text. All changes are
+//! returned line by line; nothing is repaired silently.
 
 use super::{Entry, Limits, Mapping, Node, Value, emit_scalar, parse};
 use crate::codes;
 use crate::diagnostic::Code;
 use crate::source::Span;
 
-/// One line that was read differently from how it was written.
+/// A line that was read differently from how it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
-    /// The code of the diagnostic it becomes.
+    /// The code of the resulting diagnostic.
     pub code: &'static Code,
     /// The line in the file, without its line break.
     pub line: Span,
@@ -21,30 +21,27 @@ pub struct Repair {
     pub corrected: String,
 }
 
-/// A tree that could be read, and what had to be mended first.
+/// A parsed tree, and the repairs that were needed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repaired {
-    /// The tree; spans are places in the file as it is, not as it was mended.
+    /// The tree. Spans refer to the original file, not the repaired text.
     pub node: Node,
-    /// What was mended, in the order of the lines.
+    /// The repairs, in the order of the lines.
     pub repairs: Vec<Repair>,
 }
 
-/// Why a text could not be mended.
+/// The reason why a text could not be repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmended {
-    /// No line is wrong in a way that is known.
+    /// No line has a known mistake.
     NothingToMend,
-    /// The mended text is refused as well.
+    /// The parser refuses the repaired text as well.
     Refused,
-    /// More lines are wrong than are mended.
-    TooMany {
-        /// The limit in force.
-        limit: usize,
-    },
+    /// More lines are wrong than the limit allows.
+    TooMany { limit: usize },
 }
 
-/// Tries to mend the YAML under `span`. `fields` are the names that belong at the left margin.
+/// Tries to repair the YAML under `span`. `fields` are the names that belong at the left margin.
 pub fn repair(
     text: &str,
     span: Span,
@@ -68,7 +65,7 @@ pub fn repair(
     Ok(Repaired { node, repairs })
 }
 
-/// The lines as they would be mended, whether or not that is enough.
+/// The repaired lines, whether or not the result is valid.
 #[cfg(test)]
 pub(super) fn corrections(text: &str, fields: &[&str]) -> Vec<String> {
     let lines = lines_of(text, Span::new(0, text.len()));
@@ -131,7 +128,7 @@ fn field_of(content: &str) -> Option<Field<'_>> {
     (key_len > 0 && separated).then(|| Field { before, key, value: without_lone_comment(value) })
 }
 
-/// Splits the `- ` marks off the front of a line.
+/// Splits the `- ` markers off the front of a line.
 fn split_dashes(content: &str) -> (&str, &str) {
     let mut rest = content;
     while let Some(item) = rest.strip_prefix("- ") {
@@ -140,19 +137,19 @@ fn split_dashes(content: &str) -> (&str, &str) {
     content.split_at(content.len() - rest.len())
 }
 
-/// The value, which is empty if there is only a comment where it would stand.
+/// The value; empty if there is only a comment in its place.
 fn without_lone_comment(value: &str) -> &str {
     let value = value.trim();
     if value.starts_with('#') { "" } else { value }
 }
 
-/// What a line holds: a value, and what stands in front of it.
+/// The parts of a line: a value, and the text in front of it.
 struct Part<'a> {
     kind: Kind,
-    /// The text in front of the value: a key with its colon, or the marks of an item.
+    /// The text in front of the value: a key with its colon, or the markers of an item.
     head: &'a str,
     value: &'a str,
-    /// Lines that are deeper than this column can belong to the value.
+    /// Lines indented deeper than this column can belong to the value.
     column: usize,
 }
 
@@ -164,12 +161,12 @@ enum Kind {
     FieldOfItem,
     /// `- value`.
     Item,
-    /// A value on a line of its own, or a further line of one.
+    /// A value on its own line, or a continuation line.
     Bare,
 }
 
 impl<'a> Part<'a> {
-    /// `above` is the column of the field or item that a value on a line of its own belongs to.
+    /// `above` is the column of the field or item to which a value on its own line belongs.
     fn of(line: &Line<'a>, above: usize) -> Self {
         let content = line.content;
         let margin = width(line.indent);
@@ -195,24 +192,24 @@ impl<'a> Part<'a> {
     }
 }
 
-/// What is known of the lines above the one that is read.
+/// The context from the lines above.
 #[derive(Clone, Copy, Default)]
 struct Above {
     /// The column of the last field or item.
     column: usize,
-    /// Whether that was a field with a value of its own, so that nothing can stand below it.
+    /// True if that was a field with a value on its line, so that nothing can be nested below it.
     is_scalar: bool,
     /// The indentation of the list under the field at the left margin, once it has one.
     list: Option<usize>,
-    /// Whether the field at the margin was moved there, so that its items must follow.
+    /// True if the field at the margin was moved there, so that its items must be moved as well.
     relist: bool,
 }
 
 struct Mender<'a> {
     fields: &'a [&'a str],
     lines: &'a [Line<'a>],
-    /// How many more bytes may be read to find the end of values that are never closed; without
-    /// this, a file of nothing but opened brackets would be read once for each of them.
+    /// The remaining budget of bytes to scan for the ends of values that are never closed. Without it, a file of
+    /// nothing but opening brackets would take quadratic time.
     vain_bytes: usize,
     repairs_max: usize,
     out: Vec<Repair>,
@@ -224,7 +221,7 @@ impl<'a> Mender<'a> {
         Mender { fields, lines, vain_bytes: bytes.saturating_mul(4), repairs_max, out: Vec::new() }
     }
 
-    /// Mends line by line, and gives up after more repairs than allowed.
+    /// Repairs line by line, and gives up after more repairs than allowed.
     fn run(mut self) -> Vec<Repair> {
         let mut at = 0;
         let mut above = Above::default();
@@ -239,12 +236,12 @@ impl<'a> Mender<'a> {
         self.out
     }
 
-    /// Whether more lines are wrong than are mended, so that nothing further need be worked out.
+    /// Returns true if there are more repairs than allowed, so that no further work is needed.
     fn has_too_many(&self) -> bool {
         self.out.len() > self.repairs_max
     }
 
-    /// Mends the value that starts on line `at` and returns the number of the line after it.
+    /// Repairs the value that starts on line `at`, and returns the number of the line after it.
     fn mend_line(&mut self, at: usize, above: &mut Above) -> usize {
         let line = &self.lines[at];
         let part = Part::of(line, above.column);
@@ -265,7 +262,7 @@ impl<'a> Mender<'a> {
         self.mend_value(at, &part, &indent, misplaced || relisted)
     }
 
-    /// A known field that stands deeper than the margin although nothing can contain it there.
+    /// Returns true for a known field that is indented although nothing can contain it there.
     fn is_misplaced(&self, line: &Line<'_>, above: &Above) -> bool {
         let Some(field) = field_of(line.content) else { return false };
         let known = field.before.is_empty() && self.fields.contains(&field.key);
@@ -302,7 +299,7 @@ impl<'a> Mender<'a> {
         end
     }
 
-    /// The line after the last line of a plain value: deeper lines, or unindented prose, belong to it.
+    /// The line after the last line of a plain value. Deeper lines and unindented prose belong to it.
     fn plain_end(&self, at: usize, part: &Part<'_>) -> usize {
         let mut end = at + 1;
         if part.value.is_empty() || part.kind == Kind::Bare {
@@ -312,7 +309,7 @@ impl<'a> Mender<'a> {
             if line.is_blank() {
                 continue;
             }
-            // After a blank line only what cannot be a field by itself still belongs to the value.
+            // After a blank line, only lines that cannot be a field by themselves still belong to the value.
             let apart = next > end;
             if !self.continues(line, part.column) || apart && field_of(line.content).is_some() {
                 break;
@@ -342,7 +339,7 @@ impl<'a> Mender<'a> {
         })
     }
 
-    /// Puts a value of one or more lines into double quotes, but not the comment after it.
+    /// Puts a value of one or more lines into double quotes, excluding the comment after it.
     fn quote(&mut self, at: usize, end: usize, head: &str, part: &Part<'_>) {
         let inner = |line: usize, text: &str| {
             let is_last = line + 1 == end;
@@ -374,7 +371,7 @@ impl<'a> Mender<'a> {
         }
     }
 
-    /// Values in quotes or brackets are taken as they are, but for tabs in their indentation.
+    /// Keeps values in quotes or brackets as they are, except for tabs in their indentation.
     fn skip_closed(&mut self, at: usize, part: &Part<'_>) -> usize {
         let end = self.closed_end(at, part).unwrap_or(at + 1);
         for next in at + 1..end {
@@ -387,7 +384,7 @@ impl<'a> Mender<'a> {
         end
     }
 
-    /// The line after the one that closes the quote or bracket, unless that is not known for sure.
+    /// The line after the one that closes the quote or bracket, if that is certain.
     fn closed_end(&mut self, at: usize, part: &Part<'_>) -> Option<usize> {
         if self.vain_bytes == 0 {
             return None;
@@ -403,7 +400,7 @@ impl<'a> Mender<'a> {
             }
             read += line.content.len() + 1;
             if let Some(end) = scan.feed(line.content) {
-                // Text after the end means that the mark was an apostrophe, or prose.
+                // Text after the end means that the quote was an apostrophe, or the bracket prose.
                 if !has_text_after(line.content, end) {
                     return Some(next + 1);
                 }
@@ -414,13 +411,14 @@ impl<'a> Mender<'a> {
         None
     }
 
-    /// Text in quotes must be deeper than its field; in brackets it need not be.
+    /// Returns true if a line can be part of the value. Text in quotes must be deeper than its field; in brackets it
+    /// need not be.
     fn can_be_inside(&self, line: &Line<'_>, column: usize, scan: &Scan) -> bool {
         let known = || field_of(line.content).is_some_and(|f| self.fields.contains(&f.key));
         width(line.indent) > column || scan.depth > 0 && !known()
     }
 
-    /// Block scalars are taken as they are, but for tabs in their indentation.
+    /// Keeps block scalars as they are, except for tabs in their indentation.
     fn skip_block_scalar(&mut self, at: usize, part: &Part<'_>) -> usize {
         let mut own = explicit_indent(part.value).map(|digit| part.column + digit);
         let mut next = at + 1;
@@ -452,7 +450,7 @@ impl<'a> Mender<'a> {
 }
 
 impl Above {
-    /// Notes where the list under the margin's field stands, and forgets it where it has ended.
+    /// Tracks the indentation of the list under the field at the margin, until the list ends.
     fn follow_list(&mut self, line: &Line<'_>) {
         let indent = width(line.indent);
         if !line.is_item() {
@@ -468,12 +466,12 @@ fn width(indent: &str) -> usize {
     indent.chars().map(|c| if c == '\t' { 2 } else { 1 }).sum()
 }
 
-/// How many spaces an indentation has before any tab.
+/// The number of spaces before the first tab.
 fn spaces(indent: &str) -> usize {
     indent.len() - indent.trim_start_matches(' ').len()
 }
 
-/// Replaces tabs, unless the spaces before them are deep enough: then they only separate.
+/// Replaces tabs, unless the spaces before them are deep enough: then tabs are only separators.
 fn without_tabs(indent: &str, column: usize) -> String {
     if spaces(indent) > column { indent.to_owned() } else { indent.replace('\t', "  ") }
 }
@@ -482,13 +480,13 @@ fn continuation_indent(line: &Line<'_>, column: usize) -> String {
     if line.indent.is_empty() { "  ".to_owned() } else { without_tabs(line.indent, column) }
 }
 
-/// The width of a block scalar's indentation by its first line: tabs after enough spaces are text.
+/// The indentation of a block scalar, determined by its first line. Tabs after enough spaces are text.
 fn block_indent(indent: &str, column: usize) -> usize {
     let spaces = spaces(indent);
     if spaces > column { spaces } else { width(indent) }
 }
 
-/// Splits an indentation where it has reached a width.
+/// Splits an indentation at a width.
 fn split_at_width(indent: &str, wanted: usize) -> (&str, &str) {
     let mut reached = 0;
     let end = indent.find(|c| {
@@ -499,7 +497,7 @@ fn split_at_width(indent: &str, wanted: usize) -> (&str, &str) {
     indent.split_at(end.unwrap_or(indent.len()))
 }
 
-/// `|` or `>` with nothing but indicators and a comment after it.
+/// Returns true for `|` or `>` followed only by indicators and a comment.
 fn is_block_header(value: &str) -> bool {
     let Some(rest) = value.strip_prefix(['|', '>']) else { return false };
     let rest = rest.trim_start_matches(|c: char| "+-".contains(c) || c.is_ascii_digit()).trim();
@@ -512,12 +510,12 @@ fn explicit_indent(header: &str) -> Option<usize> {
     usize::try_from(digit).ok()
 }
 
-/// `: ` or a final `:`, which ends a key wherever it stands in unquoted text.
+/// Returns true if the text contains `: ` or ends with `:`, which ends a key anywhere in unquoted text.
 fn has_field_mark(text: &str) -> bool {
     text.contains(": ") || text.contains(":\t") || text.ends_with(':')
 }
 
-/// Splits a value from the comment after it; the comment keeps the space in front of it.
+/// Splits a value from the comment after it. The comment keeps the space in front of it.
 fn split_comment(value: &str) -> (&str, &str) {
     let closed = if value.starts_with(['"', '\'', '[', '{']) { closing(value) } else { None };
     let from = closed.unwrap_or(0);
@@ -527,7 +525,7 @@ fn split_comment(value: &str) -> (&str, &str) {
     value.split_at(value[..end].trim_end().len())
 }
 
-/// Whether a value on one line cannot be YAML unless it is quoted.
+/// Returns true if a single-line value is not valid YAML unless it is quoted.
 fn needs_quotes(value: &str, is_item: bool) -> bool {
     let Some(first) = value.chars().next() else { return false };
     match first {
@@ -547,18 +545,18 @@ fn has_text_after(value: &str, end: usize) -> bool {
     !rest.is_empty() && !rest.starts_with('#')
 }
 
-/// Offset after the mark that closes the quote or bracket a value opens with, if it is on its line.
+/// The offset after the character that closes the value's opening quote or bracket, if it is on the same line.
 fn closing(value: &str) -> Option<usize> {
     Scan::new().feed(value)
 }
 
-/// Reads a value in quotes or brackets, line by line, until it is closed.
+/// Scans a value in quotes or brackets, line by line, until it is closed.
 struct Scan {
-    /// How many brackets are open.
+    /// The number of open brackets.
     depth: usize,
-    /// The quote that is open.
+    /// The open quote.
     quote: Option<char>,
-    /// Whether a quote here opens a text; elsewhere it is an apostrophe.
+    /// True if a quote here opens a string; elsewhere it is an apostrophe.
     fresh: bool,
 }
 
@@ -567,7 +565,7 @@ impl Scan {
         Scan { depth: 0, quote: None, fresh: true }
     }
 
-    /// Reads one line, and returns the offset after the mark that closes the value.
+    /// Scans one line, and returns the offset after the character that closes the value.
     fn feed(&mut self, line: &str) -> Option<usize> {
         let mut chars = line.char_indices().peekable();
         let mut before = ' ';
@@ -591,7 +589,7 @@ impl Scan {
         None
     }
 
-    /// Takes one character, and says whether it closes the value.
+    /// Processes one character. Returns true if it closes the value.
     fn step(&mut self, c: char, before: char, next: char) -> bool {
         if let Some(quote) = self.quote {
             if c == quote {
@@ -627,11 +625,11 @@ fn splice(text: &str, span: Span, repairs: &[Repair]) -> String {
     out
 }
 
-/// Translates places in the mended text back to places in the file.
+/// Translates positions in the repaired text to positions in the file.
 struct OffsetMap<'a> {
     text: &'a str,
     base: usize,
-    /// Start of each mended line in the mended text, its length there, and its span in the file.
+    /// For each repaired line: its start and length in the repaired text, and its span in the file.
     lines: Vec<(usize, usize, Span)>,
 }
 
@@ -659,8 +657,8 @@ impl<'a> OffsetMap<'a> {
         if into >= len {
             return line.end as usize + (into - len);
         }
-        // Columns inside a mended line shift by what was inserted; the line's end is the limit, and a
-        // place inside a character counts as its start.
+        // Columns inside a repaired line shift by the inserted text. Clamp them to the end of the line, and to the
+        // start of a character.
         self.text.floor_char_boundary(line.start as usize + into.min(line.len()))
     }
 

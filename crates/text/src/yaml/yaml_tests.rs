@@ -202,7 +202,7 @@ fn numbers_and_nothing_are_emitted_as_they_are_and_long_keys_on_a_line_of_their_
     assert_eq!(whole(&written).unwrap().to_json(), node.to_json(), "{written}");
 }
 
-/// Every place that a tree names.
+/// All spans of a tree.
 fn spans(node: &Node) -> Vec<Span> {
     let below: Vec<Span> = match &node.value {
         Value::Scalar(_) => Vec::new(),
@@ -224,7 +224,7 @@ fn a_place_in_a_line_that_was_indented_with_tabs_is_not_inside_a_character() {
     assert!(spans(&found.node).iter().all(|span| text.get(span.range()).is_some()));
 }
 
-/// Checks that a bad line beside `good` is mended without a change to `good`.
+/// Checks that a bad line beside `good` is repaired without a change to `good`.
 #[track_caller]
 fn leaves_alone(good: &str) {
     let json = whole(good).expect("this text is YAML").to_json();
@@ -339,7 +339,7 @@ mod properties {
             .prop_map(|(text, style)| Node::made(Value::Scalar(Scalar { text, style })))
     }
 
-    /// Lines that the short cut takes, and lines that are nearly so.
+    /// Lines that the fast path accepts, and lines that are nearly so.
     fn simple_line() -> impl Strategy<Value = String> {
         let key = "[a-zA-Z][a-z0-9_-]{0,2}";
         let value = "[a-zA-Z0-9-][a-z0-9:#,.!&*'\"\\[\\]| \u{e9}\u{2014}\u{2028}]{0,9}";
@@ -370,7 +370,7 @@ mod properties {
         })
     }
 
-    /// A field that is right as it is, with `KEY` for its name.
+    /// A correct field, with `KEY` for its name.
     fn good_field() -> impl Strategy<Value = String> {
         let word =
             "[a-z]{1,3}('s)?|[a-z]+: [a-z]+: [a-z]+|Note:|\\*x\\*|`y`|- z|#c|name: n|\\[|\\}";

@@ -1,4 +1,4 @@
-//! The client's side of the conversation, without the process: lines in, replies and events out.
+//! The client side of the protocol, without the process: lines in, replies and events out.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ const PROTOCOL: u64 = 1;
 const METHOD_NOT_FOUND: i64 = -32601;
 const NEEDS_LOGIN: i64 = -32000;
 
-/// What we wait for.
+/// The response that the client is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     Initialize,
@@ -23,16 +23,14 @@ enum Waiting {
     Nothing,
 }
 
-/// What came of a line.
+/// The effects of one line from the agent.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// What happened.
     pub(super) events: Vec<EventKind>,
-    /// What to say, each a whole line.
+    /// The replies, each a complete line.
     pub(super) replies: Vec<String>,
 }
 
-/// The client's side.
 #[derive(Debug)]
 pub(super) struct Client {
     tally: Tally,
@@ -49,7 +47,6 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Nothing was said yet.
     pub(super) fn new(job: &Job) -> Self {
         let request = structured::request(job);
         Client {
@@ -67,7 +64,7 @@ impl Client {
         }
     }
 
-    /// The first thing to say.
+    /// Returns the first request, `initialize`.
     pub(super) fn begin(&mut self) -> String {
         self.request(
             "initialize",
@@ -79,7 +76,7 @@ impl Client {
         )
     }
 
-    /// Hears a line.
+    /// Handles one line from the agent.
     pub(super) fn line(&mut self, line: &[u8]) -> Heard {
         let Some(message) = self.tally.read(line) else { return Heard::default() };
         match (message.get("method").and_then(Value::as_str), message.get("id")) {
@@ -93,22 +90,23 @@ impl Client {
         }
     }
 
-    /// Whether there is nothing more to hear.
+    /// Returns true if no more messages are expected.
     pub(super) fn is_finished(&self) -> bool {
         self.waiting == Waiting::Nothing
     }
 
-    /// The agent asks faster than it listens.
+    /// Fails the task because the agent sends requests faster than it reads the replies.
     pub(super) fn overrun(&mut self) {
         self.fail("it asks more than it listens to the answers of".to_owned());
     }
 
-    /// Lines that were not understood.
+    /// The number of lines that could not be parsed.
     pub(super) fn garbage(&self) -> u64 {
         self.tally.garbage
     }
 
-    /// Judges the whole. The response to the prompt is the result; how the process ends after it is its own affair.
+    /// Returns the result of the task. The response to the prompt decides it; the exit code after
+    /// that is ignored.
     pub(super) fn finish(mut self, ended: &Ended, now_ms: u64) -> Finished {
         if let Some(words) = self.failure.take() {
             self.tally.fail(&words, now_ms);
@@ -145,14 +143,14 @@ impl Client {
         let kind = |suffix| {
             options.iter().find(|option| str_of(option, "kind") == format!("{wanted}_{suffix}"))
         };
-        // Once is enough. Where only "always" is on offer, it lasts as long as this session.
+        // Prefer "once". If only "always" is offered, it applies to this session at most.
         let outcome = match kind("once").or_else(|| kind("always")) {
             Some(option) => json!({"outcome": "selected", "optionId": option.get("optionId")}),
             None => json!({"outcome": "cancelled"}),
         };
         let reply = line_of(&json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}}));
         let mut heard = Heard { events: Vec::new(), replies: vec![reply] };
-        // Some agents tell of a call by asking for it only.
+        // Some agents announce a tool call only through its permission request.
         let call_id = str_of(call, "toolCallId");
         if !self.tally.is_open(call_id) {
             self.text_is_old = true;
@@ -165,7 +163,8 @@ impl Client {
         heard
     }
 
-    /// Why a call is not allowed. What an agent does not ask for, it does on its own account.
+    /// Returns the reason why a call is denied. Calls for which the agent does not ask permission
+    /// are never seen here.
     fn refusal(&self, call: &Value) -> Option<String> {
         let kind = str_of(call, "kind");
         match self.freedom {
@@ -270,7 +269,7 @@ impl Client {
     }
 
     fn told(&mut self, method: &str, params: &Value) -> Heard {
-        // While an old session is loaded, its history is told again: that is no news.
+        // While a session is loaded, the agent replays its history; don't report it again.
         if method != "session/update" || self.waiting != Waiting::Answer {
             return Heard::default();
         }
@@ -282,7 +281,7 @@ impl Client {
         let text = update.get("content").map(|content| str_of(content, "text")).unwrap_or_default();
         match str_of(update, "sessionUpdate") {
             "agent_message_chunk" => {
-                // The answer is what is said after the last call.
+                // Only the text after the last tool call is the answer.
                 if std::mem::take(&mut self.text_is_old) {
                     self.tally.text.clear();
                     self.tally.iterations = self.tally.iterations.saturating_add(1);
@@ -308,7 +307,7 @@ impl Client {
         }
     }
 
-    /// The end of a call, if an update says so.
+    /// Returns the result event if an update completes a tool call.
     fn outcome(&mut self, update: &Value) -> Option<EventKind> {
         let is_error = match str_of(update, "status") {
             "completed" => false,
@@ -323,12 +322,11 @@ impl Client {
     }
 }
 
-/// A message on a line of its own.
 fn line_of(message: &Value) -> String {
     format!("{message}\n")
 }
 
-/// What a call is named: the protocol knows kinds and titles only.
+/// Returns the kind of a call as its tool name: the protocol has only kinds and titles.
 fn tool_of(call: &Value) -> String {
     match str_of(call, "kind") {
         "" => "tool".to_owned(),
@@ -336,7 +334,7 @@ fn tool_of(call: &Value) -> String {
     }
 }
 
-/// What a call was given, with its title where that is all there is.
+/// Returns the input of a call, or its title if there is no input.
 fn input_of(call: &Value) -> Value {
     match call.get("rawInput") {
         Some(Value::Object(input)) if !input.is_empty() => Value::Object(input.clone()),
@@ -366,7 +364,7 @@ fn error_words(error: &Value, waiting: Waiting) -> String {
     }
 }
 
-/// Servers in the protocol's words.
+/// Converts MCP server configurations to the protocol's format.
 fn servers(configured: Option<&Value>) -> Value {
     let servers = configured.and_then(Value::as_object);
     servers.into_iter().flatten().map(|(name, server)| in_protocol(name, server)).collect()

@@ -1,21 +1,21 @@
-//! What to say when a text is not in a file: where something like it is, and what is different there.
+//! Explains why a text is not in a file: finds the nearest match and the difference.
 
 use repertoire_text::invisible;
 
-/// Lines of a file that are compared letter by letter, when no line is the same.
+/// The maximum number of lines that are compared character by character, if no line is equal.
 const LINES_COMPARED_MAX: usize = 5_000;
-/// Longest line that is compared letter by letter.
+/// The maximum length of a line that is compared character by character.
 const LINE_BYTES_MAX: usize = 400;
-/// Comparisons of lines before giving up.
+/// The maximum number of line comparisons.
 const COMPARISONS_MAX: usize = 20_000_000;
-/// How alike two lines must be to be named together.
+/// The minimum similarity of two lines.
 const ALIKE_MIN: f32 = 0.6;
-/// Most lines that are quoted.
+/// The maximum number of quoted lines.
 const QUOTED_LINES_MAX: usize = 12;
-/// Most characters of a line that are quoted.
+/// The maximum number of quoted characters of a line.
 const QUOTED_CHARS_MAX: usize = 200;
 
-/// Why `old` is not in `text`, and where the nearest place is.
+/// Explains why `old` is not in `text`, and points to the nearest match.
 pub(super) fn explain(text: &str, old: &str) -> String {
     if invisible::has_marker(old) {
         return "`old` has a marker such as ⟨U+200B⟩, which `read` shows in place of an invisible character of the file. \
@@ -63,45 +63,55 @@ fn same_but_for_white_space(lines: &[&str], wanted: &[&str]) -> Option<usize> {
     lines.windows(wanted.len()).position(|window| window == wanted)
 }
 
-/// Where most lines are the same, and the first line there that is not. Empty lines and brackets prove nothing.
+/// Finds the position with the most equal lines, and the first line there that differs. Empty lines and brackets do not
+/// count as equal.
 fn most_lines_alike(lines: &[&str], wanted: &[&str]) -> Option<(usize, usize)> {
     if wanted.len() < 2 || lines.len().saturating_mul(wanted.len()) > COMPARISONS_MAX {
         return None;
     }
-    let same =
-        |there: Option<&&str>, line: &str| there.is_some_and(|there| there.trim() == line.trim());
-    let telling = |line: &str| line.chars().filter(|c| c.is_alphanumeric()).count() >= 3;
     let count = |at: usize| {
         let pairs = wanted.iter().enumerate();
-        pairs.filter(|(i, line)| telling(line) && same(lines.get(at + i), line)).count()
+        pairs.filter(|(i, line)| is_telling(line) && is_same_line(lines.get(at + i), line)).count()
     };
     let best = (0..lines.len()).map(|at| (count(at), std::cmp::Reverse(at))).max()?;
     let (matches, std::cmp::Reverse(at)) = best;
-    let first_other = (0..wanted.len()).find(|i| !same(lines.get(at + i), wanted[*i]));
+    let first_other = (0..wanted.len()).find(|i| !is_same_line(lines.get(at + i), wanted[*i]));
     (matches > 0).then(|| (at, first_other.unwrap_or(0)))
+}
+
+fn is_same_line(there: Option<&&str>, line: &str) -> bool {
+    there.is_some_and(|there| there.trim() == line.trim())
+}
+
+fn is_telling(line: &str) -> bool {
+    line.chars().filter(|c| c.is_alphanumeric()).count() >= 3
 }
 
 fn most_alike(lines: &[&str], wanted: &[&str]) -> Option<usize> {
     let first = wanted.iter().map(|line| line.trim()).find(|line| !line.is_empty())?;
-    let comparable = |line: &str| !line.is_empty() && line.len() <= LINE_BYTES_MAX;
-    if !comparable(first) {
+    if !is_comparable(first) {
         return None;
     }
     let mut best: Option<(f32, usize)> = None;
     for (at, line) in lines.iter().enumerate().take(LINES_COMPARED_MAX) {
         let line = line.trim();
-        if !comparable(line) || line.len().abs_diff(first.len()) > first.len() {
+        if !is_comparable(line) || line.len().abs_diff(first.len()) > first.len() {
             continue;
         }
-        let ratio = match line.contains(first) || first.contains(line) && line.len() > 8 {
-            true => 0.99,
-            false => similar::TextDiff::from_chars(line, first).ratio(),
+        let ratio = if line.contains(first) || first.contains(line) && line.len() > 8 {
+            0.99
+        } else {
+            similar::TextDiff::from_chars(line, first).ratio()
         };
         if ratio >= ALIKE_MIN && best.is_none_or(|(highest, _)| ratio > highest) {
             best = Some((ratio, at));
         }
     }
     best.map(|(_, at)| at)
+}
+
+fn is_comparable(line: &str) -> bool {
+    !line.is_empty() && line.len() <= LINE_BYTES_MAX
 }
 
 fn quoted(lines: &[&str]) -> String {

@@ -1,8 +1,9 @@
-//! Which addresses are public.
+//! Tells public IP addresses from private and reserved ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address belongs to the public internet: not to this machine, a private or local network, or nobody.
+/// Returns true if an address belongs to the public internet: not to this machine, a private or local network, or a
+/// reserved range.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -29,20 +30,21 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, c, d, e, f, g, h] = address.segments();
-    let inner = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        is_public_v4(Ipv4Addr::new(a, b, c, d))
-    };
     match (a, b) {
-        // An address of the older kind in that of the newer, in four ways.
-        (0, 0) if (c, d, e, f) == (0, 0, 0, 0xffff) => inner(g, h),
-        (0x64, 0xff9b) if (c, d, e, f) == (0, 0, 0, 0) => inner(g, h),
-        (0x2002, _) => inner(b, c),
-        // Of what is left, only this block is given out; some of it is for examples and tunnels.
+        // Embedded IPv4 addresses: IPv4-mapped, NAT64 and 6to4.
+        (0, 0) if (c, d, e, f) == (0, 0, 0, 0xffff) => is_public_embedded(g, h),
+        (0x64, 0xff9b) if (c, d, e, f) == (0, 0, 0, 0) => is_public_embedded(g, h),
+        (0x2002, _) => is_public_embedded(b, c),
+        // Of the rest, only `2000::/3` is allocated, and parts of it are reserved for documentation and tunnels.
         (0x2001, 0x0000..=0x01ff | 0x0db8) => false,
         (0x3fff, 0..=0x0fff) => false,
         _ => (0x2000..0x4000).contains(&a),
     }
+}
+
+fn is_public_embedded(high: u16, low: u16) -> bool {
+    let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+    is_public_v4(Ipv4Addr::new(a, b, c, d))
 }
 
 #[cfg(test)]

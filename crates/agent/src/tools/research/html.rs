@@ -1,6 +1,6 @@
-//! HTML as plain text: what a reader would see, roughly. It never fails, and looks at every letter once.
+//! Converts HTML to plain text, roughly as a reader would see it. Never fails, and takes linear time.
 
-/// Elements whose content is not for readers.
+/// Elements whose content is not shown.
 const UNSEEN: &[&str] = &["script", "style", "noscript", "template", "svg", "head", "iframe"];
 /// Elements that begin a line.
 const LINES: &[&str] = &[
@@ -29,7 +29,7 @@ const LINES: &[&str] = &[
     "option",
 ];
 
-/// The text of a page.
+/// Converts a page to text.
 pub(super) fn to_text(html: &str) -> String {
     let mut page = Page::default();
     let mut rest = html;
@@ -44,7 +44,7 @@ pub(super) fn to_text(html: &str) -> String {
 #[derive(Default)]
 struct Page {
     out: String,
-    /// Whether white space is kept.
+    /// True within `<pre>`, where white space is kept.
     preformatted: bool,
     title: bool,
 }
@@ -69,7 +69,7 @@ impl Page {
         }
     }
 
-    /// Takes what begins with `<`; what comes after it.
+    /// Processes a tag or comment that begins with `<`, and returns the rest after it.
     fn tag<'a>(&mut self, html: &'a str) -> &'a str {
         if let Some(comment) = html.strip_prefix("<!--") {
             return comment.find("-->").map_or("", |end| &comment[end + 3..]);
@@ -114,7 +114,7 @@ impl Page {
     }
 }
 
-/// Where a tag ends; a `>` in quotes does not end it.
+/// The end of a tag. A `>` in quotes does not end it.
 fn end_of_tag(inner: &str) -> usize {
     let mut quote = None;
     for (at, byte) in inner.bytes().enumerate() {
@@ -125,11 +125,11 @@ fn end_of_tag(inner: &str) -> usize {
             _ => {}
         }
     }
-    // A quote that is never closed must not swallow the page.
+    // An unclosed quote must not swallow the page.
     inner.find('>').unwrap_or(inner.len())
 }
 
-/// What comes after `</name`, or nothing.
+/// The rest after the closing tag `</name>`; empty if there is none.
 fn after_close<'a>(html: &'a str, name: &str) -> &'a str {
     let mut rest = html;
     while let Some(at) = rest.find("</") {
@@ -194,7 +194,7 @@ fn entity(name: &str) -> Option<char> {
     })
 }
 
-/// At most one empty line in a row, and no white space at the ends of lines.
+/// Removes trailing white space, and all but one of consecutive empty lines.
 fn tidy(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut empty = 1;

@@ -1,15 +1,15 @@
-//! Which entries of a walk git ignores: the rules of `.gitignore`, `.ignore` and `.git/info/exclude`, folder by folder.
-//! Rule files are read through the handle of their folder.
+//! Decides which entries of a walk git ignores: the rules of `.gitignore`, `.ignore` and `.git/info/exclude`, folder by
+//! folder. Rule files are read through the handle of their folder.
 
 use camino::Utf8Path;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use repertoire_text::fs::Folder;
 
-/// The largest file with rules.
+/// The maximum size of a file with rules.
 const RULES_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The rules of the folders from the outermost one to the folder that is being walked.
+/// The rules of the folders from the outermost one down to the folder being walked.
 #[derive(Default)]
 pub(super) struct Ignored {
     levels: Vec<Level>,
@@ -20,24 +20,19 @@ struct Level {
     ignore: Option<Gitignore>,
     gitignore: Option<Gitignore>,
     exclude: Option<Gitignore>,
-    /// Whether it is the top of a repository: rules for git from above do not reach into it.
+    /// True at the top of a repository: git's rules from above do not apply inside it.
     has_git: bool,
 }
 
 impl Ignored {
-    /// The rules that the folders above a path have for it.
+    /// Collects the rules of all parents of a path.
     pub(super) fn above(path: &Utf8Path) -> Self {
         let mut above: Vec<&Utf8Path> = path.ancestors().skip(1).collect();
         above.reverse();
-        let level = |path: &Utf8Path| {
-            let folder = Folder::open(path).ok()?;
-            let has = |name: &str| folder.path().join(name).symlink_metadata().is_ok();
-            Some(Level::read(&folder, &has))
-        };
-        Ignored { levels: above.into_iter().filter_map(level).collect() }
+        Ignored { levels: above.into_iter().filter_map(Level::open).collect() }
     }
 
-    /// Adds the rules of a folder, whose path is that of its handle. `has` says whether it has an entry.
+    /// Adds the rules of a folder. `has` tells whether the folder has an entry of that name.
     pub(super) fn enter(&mut self, folder: &Folder, has: &dyn Fn(&str) -> bool) {
         self.levels.push(Level::read(folder, has));
     }
@@ -47,20 +42,13 @@ impl Ignored {
         self.levels.pop();
     }
 
-    /// Whether a path is ignored. A kind of rules decides by the nearest folder that has one for the path, and `.ignore`
-    /// comes before `.gitignore`, which comes before `.git/info/exclude`.
+    /// Returns true if a path is ignored. Within each kind of rules, the nearest folder with a matching rule decides.
+    /// `.ignore` takes precedence over `.gitignore`, and that over `.git/info/exclude`.
     pub(super) fn has(&self, path: &Utf8Path, is_folder: bool) -> bool {
         let (mut by_ignore, mut by_git, mut by_exclude) = (None, None, None);
         let mut is_within = true;
         for level in self.levels.iter().rev() {
-            let decide = |rules: &Option<Gitignore>| match rules
-                .as_ref()?
-                .matched(path.as_std_path(), is_folder)
-            {
-                Match::None => None,
-                Match::Ignore(_) => Some(true),
-                Match::Whitelist(_) => Some(false),
-            };
+            let decide = |rules: &Option<Gitignore>| decision(rules.as_ref()?, path, is_folder);
             by_ignore = by_ignore.or_else(|| decide(&level.ignore));
             if is_within {
                 by_git = by_git.or_else(|| decide(&level.gitignore));
@@ -72,7 +60,22 @@ impl Ignored {
     }
 }
 
+/// Returns true if the rules ignore the path, false if they whitelist it, and `None` if no rule matches.
+fn decision(rules: &Gitignore, path: &Utf8Path, is_folder: bool) -> Option<bool> {
+    match rules.matched(path.as_std_path(), is_folder) {
+        Match::None => None,
+        Match::Ignore(_) => Some(true),
+        Match::Whitelist(_) => Some(false),
+    }
+}
+
 impl Level {
+    fn open(path: &Utf8Path) -> Option<Self> {
+        let folder = Folder::open(path).ok()?;
+        let has = |name: &str| folder.path().join(name).symlink_metadata().is_ok();
+        Some(Level::read(&folder, &has))
+    }
+
     fn read(folder: &Folder, has: &dyn Fn(&str) -> bool) -> Self {
         let rules =
             |file: &str| has(file.split('/').next()?).then(|| rules_of(folder, file)).flatten();
@@ -85,7 +88,7 @@ impl Level {
     }
 }
 
-/// The rules of a file; `None` if it cannot be read. Lines that are no rules are passed over.
+/// Reads a rule file; `None` if it cannot be read. Malformed lines are ignored.
 fn rules_of(folder: &Folder, file: &str) -> Option<Gitignore> {
     let text = folder.read_text(Utf8Path::new(file), RULES_BYTES_MAX).ok()?;
     let mut builder = GitignoreBuilder::new(folder.path());

@@ -60,7 +60,7 @@ fn a_name_is_pointed_at_where_it_stands() {
         &with_action("", ">\n          Folded,\n          {{ nope }}.\n"),
         &["RS713 8:14 `nope` is not declared under `parameters`"],
     );
-    // What is not written out is shown with its text.
+    // Resources that are not spelled out are shown with their text.
     check(
         &with_action("", r#""{{ n\u006fpe }}""#),
         &["RS713 6:9 `nope` is not declared under `parameters`"],

@@ -1,4 +1,4 @@
-//! The blocks in what a script says to do: the tags that are known, and the text between them.
+//! Parses what a script says to do into blocks: known tags, and the text between them.
 
 use super::super::scan::{self, Close, Tag};
 use crate::step::{AgentView, Command, DispatchView, ResourceView, ViewBlock};
@@ -7,7 +7,7 @@ use crate::workflow::{
     Question, Route,
 };
 
-/// The tags that have a block of their own. Others stay as they are, in the text.
+/// Tags that have a block of their own. Other tags stay in the text.
 const KNOWN: [&str; 14] = [
     "state_banner",
     "forbidden",
@@ -25,7 +25,7 @@ const KNOWN: [&str; 14] = [
     "parallel_dispatch",
 ];
 
-/// What to do, in blocks.
+/// Splits the instructions into blocks.
 pub(super) fn read(actions: &str) -> Vec<ViewBlock> {
     let mut blocks = Vec::new();
     let mut from = 0;
@@ -47,7 +47,7 @@ fn text(text: &str, blocks: &mut Vec<ViewBlock>) {
     }
 }
 
-/// A text without the spaces that all its lines begin with, and without empty lines around it.
+/// Removes the common indentation and the blank lines around a text.
 fn dedented(text: &str) -> String {
     let filled = || text.lines().filter(|line| !line.trim().is_empty());
     let indent = filled().map(|line| line.len() - line.trim_start_matches(' ').len()).min();
@@ -119,19 +119,20 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// The text in the first tag of a name.
+/// Returns the text in the first tag of this name.
 fn inside(text: &str, name: &str) -> String {
     scan::find(text, &[name], Close::Own)
         .map(|tag| dedented(tag.inner).trim().to_owned())
         .unwrap_or_default()
 }
 
-/// One in each tag, or one a line.
+/// Parses one prohibition per tag, or else one per line.
 fn prohibitions(text: &str) -> Vec<String> {
     let tagged = scan::find_all(text, &["action"]);
-    match tagged.is_empty() {
-        true => lines(text),
-        false => tagged.iter().map(|tag| tag.inner.trim().to_owned()).collect(),
+    if tagged.is_empty() {
+        lines(text)
+    } else {
+        tagged.iter().map(|tag| tag.inner.trim().to_owned()).collect()
     }
 }
 
@@ -159,18 +160,19 @@ fn post_review(text: &str) -> PostReview {
     }
 }
 
-/// The rows of a table of results and actions, without its head.
+/// Parses the rows of a table of results and actions, without its header.
 fn table(text: &str) -> Vec<Route> {
-    let cells = |line: &str| -> Vec<String> {
-        line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
-    };
     let is_rule = |line: &&str| line.contains("---");
     let rows = text.lines().skip_while(|line| !is_rule(line)).skip(1);
-    rows.filter_map(|line| match cells(line).as_slice() {
+    rows.filter_map(|line| match table_cells(line).as_slice() {
         [result, action] => Some(Route { result: result.clone(), action: action.clone() }),
         _ => None,
     })
     .collect()
+}
+
+fn table_cells(line: &str) -> Vec<String> {
+    line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
 }
 
 fn agent(tag: &Tag<'_>) -> Option<AgentView> {
@@ -190,7 +192,7 @@ fn agent(tag: &Tag<'_>) -> Option<AgentView> {
     })
 }
 
-/// The command of a sub-agent, as it stands: it may hold `$NAMES` that the agent fills in.
+/// The command of a sub-agent, verbatim: it may contain `$NAMES` that the agent fills in.
 fn invoked(text: &str) -> Option<Command> {
     let tag = scan::find(text, &["invoke"], Close::Own)?;
     let line = tag.attribute("cmd").unwrap_or_else(|| tag.inner.trim().to_owned());
@@ -199,7 +201,8 @@ fn invoked(text: &str) -> Option<Command> {
     Some(Command { argv, line })
 }
 
-/// Several sub-agents; none if they are not listed one by one, and the text stays as it is.
+/// Parses a dispatch of several sub-agents. Returns `None` if they are not listed individually; the tag then stays
+/// text.
 fn parallel(tag: &Tag<'_>) -> Option<DispatchView> {
     let listed = scan::find(tag.inner, &["agents"], Close::Own)?;
     let command = invoked(tag.inner);

@@ -1,4 +1,4 @@
-//! What scripts print, in all the forms that they do.
+//! Parses script output in all its forms.
 
 use proptest::prelude::*;
 
@@ -146,7 +146,7 @@ fn plain_text_is_read() {
         (1, "Begin", &["ok → 2"]),
     );
     check_text(&with("STEP 13/14: End", "COMPLETE"), FromZero, (14, "End", &["complete"]));
-    // Scripts that share a helper say COMPLETE one step early when they count from 1.
+    // Scripts that share a helper print COMPLETE one step early when they count from 1.
     check_text(&with("STEP 1/2: Begin", "COMPLETE"), FromOne, (1, "Begin", &["ok → 2"]));
     check_text(
         &with("STEP 2/5: Found it", "COMPLETE: nothing is wrong"),
@@ -157,7 +157,7 @@ fn plain_text_is_read() {
     assert_eq!(texts(&view), ["Read it.\n  Closely."]);
 }
 
-/// Reads routing in both forms, at a step of three.
+/// Parses routing in both forms, at a step of three.
 #[track_caller]
 fn check_routing(step: usize, routing: &str, expect: &str) {
     let tags = format!(

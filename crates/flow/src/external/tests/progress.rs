@@ -11,7 +11,7 @@ fn planner() -> Script {
         .unwrap()
 }
 
-/// A script of the seed's kind: 2 works, 3 reviews, 4 is the gate. It loses its counter between them.
+/// A script like the original: 2 works, 3 reviews, 4 is the gate. It loses its counter between them.
 fn printed(call: &[String]) -> String {
     let has = |word: &str| call.iter().any(|given| given == word);
     let after =
@@ -28,7 +28,7 @@ fn printed(call: &[String]) -> String {
             to(4, " --qr-status fail")
         ),
         "4" if has("pass") => to(5, ""),
-        // What the seed did: it always believed to be in the first iteration.
+        // The original script always believed to be in the first iteration.
         "4" => to(2, " --qr-fail --qr-iteration 2"),
         "5" => to(6, ""),
         _ => {
@@ -47,7 +47,7 @@ fn printed(call: &[String]) -> String {
     )
 }
 
-/// Runs until it stands, with a reviewer who passes in this iteration; the calls that were made.
+/// Runs until the run stops, with a reviewer that passes in this iteration. Returns the calls that were made.
 fn run(passes_in: u32) -> (Progress, Vec<String>) {
     let script = planner();
     let mut progress = Progress::start(&script);
@@ -144,7 +144,7 @@ fn check_unrouted(progress: &Progress, expect: &str) {
 fn a_failed_gate_whose_script_leads_on_stops_for_a_person() {
     let start = Progress::start(&planner());
     let outputs = [
-        // As an old script prints it: no `<DO>`.
+        // Older scripts print no `<DO>`.
         "<step_header script=\"planner\" step=\"1\" total=\"6\">Gate</step_header>\n\
          <gate_result status=\"fail\">GATE FAILED</gate_result>\n\
          <INVOKE_AFTER>\npython3 planner.py --step 2 --total-steps 6\n</INVOKE_AFTER>",

@@ -1,4 +1,4 @@
-//! The lines of edges, corner by corner.
+//! Computes the lines of edges, corner by corner.
 
 use super::super::boxes::GATE_SLANT;
 use super::super::model::Kind;
@@ -6,7 +6,7 @@ use super::super::ports::{Side, Use, label};
 use super::super::strips::Way;
 use super::{AROUND, Anchor, Key, Label, Line, Placed, Plan, Rows, SIDE_SPACE};
 
-/// How far a line that joins another follows it.
+/// The length for which a line that joins another follows it.
 const JOIN: i32 = 14;
 
 pub(super) fn lines(plan: &Plan<'_>, rows: &Rows, boxes: &[Placed]) -> Vec<Line> {
@@ -48,7 +48,7 @@ impl Draw<'_> {
         points
     }
 
-    /// The whole way: out of the box, along the lane, into the other box.
+    /// The complete line: out of the box, along the lane, into the other box.
     fn along(&self, at: usize, lane: usize) -> Vec<(i32, i32)> {
         let mut points = self.to_lane(at, lane);
         let edge = &self.plan.graph.edges[at];
@@ -65,7 +65,7 @@ impl Draw<'_> {
         points
     }
 
-    /// Only to the lane, where it joins the line of another edge.
+    /// The line to the lane only, where it joins the line of another edge.
     fn joining(&self, at: usize, lane: usize) -> Vec<(i32, i32)> {
         let mut points = self.to_lane(at, lane);
         let edge = &self.plan.graph.edges[at];
@@ -89,7 +89,7 @@ impl Draw<'_> {
         vec![out, (x, out.1)]
     }
 
-    /// Whether the edge has the longest way in a lane: then the lane is drawn with it.
+    /// Returns true if the edge is the longest one in a lane: the lane is drawn as part of it.
     fn is_first(&self, at: usize, lane: usize) -> bool {
         let length = |at: usize| {
             let edge = &self.plan.graph.edges[at];
@@ -100,7 +100,7 @@ impl Draw<'_> {
         users.max_by_key(|other| (length(*other), std::cmp::Reverse(*other))) == Some(at)
     }
 
-    /// The corners where an edge runs sideways through a gap.
+    /// The corners where an edge runs horizontally through a gap.
     fn bend(&self, at: usize, leg: usize) -> Vec<(i32, i32)> {
         let Some(leg) = self.plan.legs(at).into_iter().nth(leg) else { return Vec::new() };
         let mut ends = leg.up.into_iter().chain(leg.down);
@@ -134,7 +134,7 @@ impl Draw<'_> {
         let at = uses.iter().position(|one| *one == used).unwrap_or(0) as i32;
         let from_middle = at * SIDE_SPACE - (uses.len() as i32 - 1) * SIDE_SPACE / 2;
         let slant = match self.plan.graph.nodes[node].kind {
-            // The sides of a gate lean: its points are in the middle.
+            // The sides of a gate slant, and its points are in the middle.
             Kind::Gate => GATE_SLANT * from_middle.abs() * 2 / placed.look.height.max(1),
             _ => 0,
         };
@@ -175,10 +175,7 @@ impl Draw<'_> {
                 let x = self.bottom_point(at).0;
                 let is_left = self.plan.ports.bottom_offset(edge.from, at) < 0;
                 let y = gap.top - 6;
-                match is_left {
-                    true => place(x - 7, y, Anchor::End),
-                    false => place(x + 7, y, Anchor::Start),
-                }
+                if is_left { place(x - 7, y, Anchor::End) } else { place(x + 7, y, Anchor::Start) }
             }
         })
     }

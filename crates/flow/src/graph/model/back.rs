@@ -1,18 +1,18 @@
-//! Which edges lead back. They are drawn aside; what is left has no cycle.
+//! Finds the back edges. They are drawn to the side; the remaining edges have no cycle.
 //!
-//! Phases say best which way is on: an edge of a loop that leads into an earlier phase leads back. Otherwise an edge leads
-//! back if it leads to a step through which the run came, when ways are tried in the order of the list.
+//! Phases decide first: an edge of a cycle that leads into an earlier phase is a back edge. Any other edge is one if
+//! it leads to a step on the current path of a depth-first search that tries edges in the order of the list.
 
 use super::Node;
 
-/// An edge, as far as it matters here.
+/// The properties of an edge that matter here.
 pub(super) struct Way {
     pub from: usize,
     pub to: usize,
     pub is_error: bool,
 }
 
-/// What is found out about an edge.
+/// The classification of an edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub in_cycle: bool,
@@ -71,7 +71,7 @@ fn by_walking(nodes: &[Node], ways: &[Way], outgoing: &[Vec<usize>], found: &mut
     }
 }
 
-/// The strongly connected component of each node: two nodes of one lie on a cycle.
+/// The strongly connected component of each node. Two nodes of one component lie on a cycle.
 fn components(nodes: usize, ways: &[Way], outgoing: &[Vec<usize>]) -> Vec<usize> {
     let mut finished = Vec::with_capacity(nodes);
     let mut seen = vec![false; nodes];

@@ -1,4 +1,4 @@
-//! What the forms and colours of the picture mean: only of those that occur.
+//! Explains the shapes and colours that occur in the diagram.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::{Text, arrow, class, shape, text};
 
 const SIZE: i32 = 11;
 const ROW: i32 = 24;
-/// The width of a sample, with the space after it.
+/// The width of a sample with the space after it.
 const SAMPLE: i32 = 38;
 const SPACE: i32 = 22;
 
@@ -17,7 +17,7 @@ pub(super) struct Legend {
     pub height: i32,
 }
 
-/// What is explained.
+/// An entry of the legend.
 #[derive(Clone, Copy)]
 enum Entry {
     Node(Kind),
@@ -25,7 +25,7 @@ enum Entry {
     Line(&'static str),
 }
 
-/// The legend, in rows no wider than `width_max`. There is none if there are only steps in a row.
+/// Renders the legend in rows at most `width_max` wide. It is empty if no symbol needs an explanation.
 pub(super) fn legend(graph: &Graph, width_max: i32) -> Legend {
     let entries = entries(graph);
     let mut legend = Legend { drawn: String::new(), height: 0 };

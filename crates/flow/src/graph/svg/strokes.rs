@@ -1,11 +1,11 @@
-//! Lines that meet are drawn once from there on: dashes that lie on each other would look like no dashes.
+//! Draws overlapping lines only once: overlaid dashes would look like a solid line.
 
-/// How far a line that meets another is drawn along it, so that it turns into it.
+/// The length for which a line that meets another is drawn along it, so that it visibly merges.
 const ALONG: i32 = 10;
 
 type Point = (i32, i32);
 
-/// The lines, each cut where it has come to lie on one before it that ends at the same place.
+/// Cuts each line where it starts to overlap an earlier one that ends at the same point.
 pub(super) fn once(lines: Vec<Vec<Point>>) -> Vec<Vec<Point>> {
     let mut drawn: Vec<Vec<Point>> = Vec::new();
     for mut line in lines {
@@ -17,7 +17,7 @@ pub(super) fn once(lines: Vec<Vec<Point>>) -> Vec<Vec<Point>> {
     drawn
 }
 
-/// How much of the ends of two lines is the same.
+/// The length for which the ends of two lines coincide.
 fn shared_end(a: &[Point], b: &[Point]) -> i32 {
     let (mut a, mut b) = (a.iter().rev().copied(), b.iter().rev().copied());
     let (Some(mut at), Some(_)) = (a.next(), b.next()) else { return 0 };
@@ -40,7 +40,7 @@ fn shared_end(a: &[Point], b: &[Point]) -> i32 {
     shared
 }
 
-/// Takes a length off the end of a line.
+/// Shortens a line at its end.
 fn cut_end(line: &mut Vec<Point>, mut by: i32) {
     while by > 0
         && let [.., before, end] = line.as_mut_slice()

@@ -1,6 +1,6 @@
-//! The colours of the picture, on light pages and on dark ones.
+//! The stylesheet of the image, for light and dark pages.
 
-/// Not with variables: not everything that shows SVG knows them.
+/// Without CSS variables, because some SVG viewers don't support them.
 pub(super) const STYLE: &str = "\
 .page{fill:#ffffff}.band{fill:#f1f5f9}
 text{fill:#0f172a}.name{font-weight:700}.title{font-weight:600}.note{fill:#475569}

@@ -1,4 +1,4 @@
-//! The blocks of a step, from elements.
+//! Parses the blocks of a step from XML elements.
 
 use super::super::tree::Element;
 use super::{Read, attribute, command, missing, number, optional, text_of, texts};
@@ -8,7 +8,7 @@ use crate::workflow::{
     PostReview, Question, ReportForm, Route, StepId,
 };
 
-/// One block; none if it is of a kind that is not known.
+/// Parses a block; `None` if its kind is unknown.
 pub(super) fn read(element: &Element<'_>) -> Read<Option<ViewBlock>> {
     let text = || element.text.to_string();
     Ok(Some(match element.name.as_ref() {

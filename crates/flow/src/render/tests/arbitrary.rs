@@ -14,7 +14,7 @@ use crate::workflow::{
     PostReview, Question, ReportForm, Route, StepId,
 };
 
-/// Text that XML can hold, with all that is awkward in it.
+/// Text that XML can represent, including awkward characters.
 pub(super) fn text() -> BoxedStrategy<String> {
     let part = prop_oneof![
         3 => "[a-z ]{0,12}",

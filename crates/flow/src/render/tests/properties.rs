@@ -1,4 +1,4 @@
-//! What holds for every step.
+//! Properties that hold for every step.
 
 use proptest::prelude::*;
 

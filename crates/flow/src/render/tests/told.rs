@@ -1,4 +1,4 @@
-//! What an agent is told besides the step itself.
+//! Instructions for agents besides the step itself.
 
 use super::super::{parse_xml, text, text_within, xml};
 use super::{last_step, review_step};
@@ -97,7 +97,7 @@ fn the_form_for_a_new_item_has_an_id_that_is_free() {
     review.items = vec![item("C2", "PASS"), item("C1", "TODO"), item("lock", "TODO")];
     let shown = text(&view);
     assert!(shown.contains(r#"record r7 '{"id":"C3","#), "{shown}");
-    // A verdict is shown about an item that has none.
+    // The sample verdict is about an item that has none yet.
     assert!(shown.contains("record r7 C1=PASS") && shown.contains("'C1=FAIL: FINDING'"), "{shown}");
     view.review.as_mut().expect("it has a review").items.clear();
     let shown = text(&view);

@@ -1,11 +1,10 @@
-//! The blocks of a step as text.
+//! Renders the blocks of a step as text.
 
 use super::super::hints;
 use super::super::page::Page;
 use crate::step::{AgentView, DispatchView, ViewBlock};
 use crate::workflow::{Banner, ExpectedOutput, ModelSelection, PostReview, Route};
 
-/// One block.
 pub(super) fn show(page: &mut Page, block: &ViewBlock) {
     match block {
         ViewBlock::Text(text) => page.verbatim(0, text),

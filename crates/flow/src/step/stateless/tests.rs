@@ -43,7 +43,7 @@ fn ways(view: &StepView) -> Vec<Way> {
     }
 }
 
-/// What the command line of an outcome says, without its beginning.
+/// The command line of an outcome, without its beginning.
 fn line(view: &StepView, outcome: &str) -> String {
     let ways = ways(view);
     let way = ways.iter().find(|way| way.outcome.as_deref() == Some(outcome));
@@ -51,7 +51,7 @@ fn line(view: &StepView, outcome: &str) -> String {
     line.strip_prefix("rep workflow step small ").unwrap().to_owned()
 }
 
-/// What a command line says, as the CLI reads it.
+/// Parses a command line like the CLI does.
 fn flags_of(command: &Command) -> Flags {
     let words = &command.argv;
     let after =
@@ -78,7 +78,7 @@ fn the_counter_goes_all_the_way_round_until_the_limit() {
             return;
         };
         failed += u32::from(view.step == 4);
-        // Whoever reviews always finds something.
+        // The reviewer always finds something.
         let way = ways.iter().find(|way| way.outcome.as_deref() == Some("fail"));
         flags = flags_of(&way.unwrap_or(&ways[0]).command);
     }

@@ -1,4 +1,4 @@
-//! What comes next without a run: one command for each outcome, with the counter in it.
+//! Builds the continuation of a step without a run: one command for each outcome, with the counter in it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::check::Checked;
 use crate::step::{ChoiceView, Command, Next, Way};
 use crate::workflow::{Cases, Confidence, ConfidenceLoop, Decide, Gate, Outcome, StepDef, Target};
 
-/// What comes next.
+/// The continuation of a step.
 pub(in crate::step) fn next(
     checked: &Checked,
     step: &StepDef,
@@ -25,7 +25,7 @@ pub(in crate::step) fn next(
     }
 }
 
-/// Where a command line leads from.
+/// The step that command lines lead from.
 struct From<'a> {
     checked: &'a Checked,
     step: &'a StepDef,
@@ -33,7 +33,7 @@ struct From<'a> {
     parameters: &'a BTreeMap<String, String>,
 }
 
-/// Where it leads, and what goes with it.
+/// The target of a command line, with its flags.
 struct To<'a> {
     step: &'a StepDef,
     iteration: u32,
@@ -63,7 +63,7 @@ impl From<'_> {
         Next::Ways { ways, on_error }
     }
 
-    /// The ways of one outcome: two if it leads to a gate, which has to be told what the review has found.
+    /// The ways for an outcome: two if it leads to a gate, because the command has to state the result of the review.
     fn ways_of(&self, outcome: &Outcome, is_only: bool) -> Vec<Way> {
         let target = self.step.next.target(outcome);
         let to = target.as_ref().and_then(Target::step).and_then(|id| self.checked.step(id));
@@ -86,9 +86,10 @@ impl From<'_> {
         if step.decide.as_gate().is_none() {
             return vec![way(outcome.to_string(), when, None)];
         }
-        let (pass, fail) = match is_only {
-            true => (Outcome::Ok.to_string(), Outcome::Fail.to_string()),
-            false => (format!("{outcome}-pass"), format!("{outcome}-fail")),
+        let (pass, fail) = if is_only {
+            (Outcome::Ok.to_string(), Outcome::Fail.to_string())
+        } else {
+            (format!("{outcome}-pass"), format!("{outcome}-fail"))
         };
         vec![
             way(pass, "The review has found nothing that blocks".to_owned(), Some(QrStatus::Pass)),
@@ -109,8 +110,8 @@ impl From<'_> {
         }
     }
 
-    /// The counter that goes with an outcome, or with an error: it stays while the loop is not left, and grows where the
-    /// loop is closed.
+    /// The counter that goes with an outcome, or with an error if `None`: it is kept within the loop, incremented
+    /// where the loop is closed, and reset to 1 where it is left.
     fn iteration_after(&self, outcome: Option<&Outcome>) -> u32 {
         if !self.checked.leads_back(self.step, outcome) {
             return 1;
@@ -123,7 +124,7 @@ impl From<'_> {
         self.flags.iteration.saturating_add(u32::from(closes))
     }
 
-    /// Whether the bound of the step lets an outcome be.
+    /// Returns true if the bound of the step allows the outcome.
     fn is_within_bound(&self, outcome: &Outcome) -> bool {
         let (max, at_limit) = match (&self.step.decide, &self.step.bound) {
             (Decide::Gate(_), _) => return true,
@@ -136,7 +137,7 @@ impl From<'_> {
             || !self.checked.leads_back(self.step, Some(outcome))
     }
 
-    /// The loop was gone through as often as it may, and every way goes round again.
+    /// Stops for a person: the loop has reached its bound, and every outcome leads back.
     fn at_bound(&self, outcomes: &[Outcome]) -> Next {
         let ways = outcomes.iter().flat_map(|outcome| self.ways_of(outcome, outcomes.len() == 1));
         let choices = ways.map(|way| ChoiceView {
@@ -148,7 +149,7 @@ impl From<'_> {
         Next::Person { about, choices: choices.collect(), questions: Vec::new(), command: None }
     }
 
-    /// The gate has failed as often as it may.
+    /// Stops for a person: the gate has reached its limit.
     fn at_limit(&self, gate: &Gate) -> Next {
         let leads = |outcome: &Outcome| {
             self.ways_of(outcome, true)
@@ -157,24 +158,19 @@ impl From<'_> {
                 .map(|way| way.command)
                 .unwrap_or_default()
         };
-        let choice = |choice: &str, meaning: &str, command: Command| ChoiceView {
-            choice: choice.to_owned(),
-            meaning: meaning.to_owned(),
-            command,
-        };
         let choices = vec![
-            choice("continue", "Allow one more iteration.", leads(&Outcome::Fail)),
-            choice(
+            choice_view("continue", "Allow one more iteration.", leads(&Outcome::Fail)),
+            choice_view(
                 "must-only",
                 "Accept what failed below MUST, if no MUST has.",
                 leads(&Outcome::Ok),
             ),
-            choice(
+            choice_view(
                 "skip",
                 "Accept everything that failed, and go on; write down what.",
                 leads(&Outcome::Ok),
             ),
-            choice("abort", "Stop here; there is nothing to run.", Command::default()),
+            choice_view("abort", "Stop here; there is nothing to run.", Command::default()),
         ];
         let (name, limit) = (&gate.name, gate.limit());
         let about = format!("{name} has failed as often as it may ({limit})");
@@ -208,6 +204,10 @@ impl From<'_> {
         }
         Command::new(argv)
     }
+}
+
+fn choice_view(choice: &str, meaning: &str, command: Command) -> ChoiceView {
+    ChoiceView { choice: choice.to_owned(), meaning: meaning.to_owned(), command }
 }
 
 fn when_case(cases: &Cases, outcome: &Outcome) -> String {

@@ -1,4 +1,4 @@
-//! The events of a streamed answer, as its pieces.
+//! Decodes the server-sent events of a streamed answer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::response::Delta;
 #[cfg(test)]
 mod tests;
 
-/// The pieces of a streamed answer; an error is the last.
+/// The deltas of a streamed answer; an error is always the last item.
 pub(super) fn pieces(
     service: Service,
     chunks: impl Stream<Item = Result<Bytes, Error>> + Send,
@@ -29,9 +29,10 @@ pub(super) fn pieces(
     let counted = Arc::clone(&since_event);
     let chunks = chunks.and_then(move |chunk| {
         let bytes = counted.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len();
-        std::future::ready(match bytes > EVENT_BYTES_MAX {
-            true => Err(too_large(service)),
-            false => Ok(chunk),
+        std::future::ready(if bytes > EVENT_BYTES_MAX {
+            Err(too_large(service))
+        } else {
+            Ok(chunk)
         })
     });
     let events = Box::pin(SseByteStream::new(chunks));
@@ -47,11 +48,11 @@ fn too_large(service: Service) -> Error {
 struct State<S> {
     service: Service,
     events: S,
-    /// Bytes that came since the last whole event.
+    /// The bytes received since the last complete event.
     since_event: Arc<AtomicUsize>,
     decoder: Decoder,
     ready: VecDeque<Delta>,
-    /// How the answer ended, once it has.
+    /// The result, once the answer has ended.
     end: Option<Option<Error>>,
 }
 
@@ -72,7 +73,7 @@ impl<S: Stream<Item = Result<Sse, sse_stream::Error>> + Unpin> State<S> {
         }
     }
 
-    /// Takes the next event, or the end.
+    /// Reads the next event, or the end of the stream.
     async fn read(&mut self) {
         let mut out = Vec::new();
         let taken = match self.events.next().await {
@@ -91,7 +92,8 @@ impl<S: Stream<Item = Result<Sse, sse_stream::Error>> + Unpin> State<S> {
         }
     }
 
-    /// A failure after the model ended its answer takes nothing from it.
+    /// Handles a stream error. An error after the final event does not invalidate a complete
+    /// answer.
     fn broken(&mut self, error: sse_stream::Error, out: &mut Vec<Delta>) -> Result<(), Error> {
         if self.decoder.is_complete() {
             return self.decoder.finish(out);
@@ -106,7 +108,7 @@ impl<S: Stream<Item = Result<Sse, sse_stream::Error>> + Unpin> State<S> {
         })
     }
 
-    /// Reads the end of a complete answer, so that the connection can be used again.
+    /// Reads the rest of a complete answer, so that the connection can be reused.
     async fn drain(&mut self) {
         if self.decoder.is_done() {
             let end = async { while let Some(Ok(_)) = self.events.next().await {} };

@@ -1,4 +1,4 @@
-//! Blockers that wait for each other.
+//! Finds cycles of blockers.
 
 use std::collections::BTreeMap;
 
@@ -6,33 +6,33 @@ use repertoire_text::source::Span;
 
 use crate::document::{BlockedOn, Blocker, Mark, Plan, TaskId};
 
-/// Most cycles that are told.
+/// Maximum number of cycles reported.
 const CYCLES_MAX: usize = 10;
-/// Most tasks and sections of a cycle that are named.
+/// Maximum number of tasks and sections named for a cycle.
 const NAMES_MAX: usize = 40;
 
-/// Some tasks and sections of which each waits for the next.
+/// Tasks and sections of which each waits for the next.
 pub(super) struct Cycle {
-    /// Their names, the first again at the end.
+    /// The names, with the first repeated at the end.
     pub(super) names: Vec<String>,
-    /// A blocker that is part of it.
+    /// A blocker that is part of the cycle.
     pub(super) at: Span,
 }
 
-/// What can be waited for, or waits.
+/// A node of the waiting graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Node {
-    /// A task being complete.
+    /// The completion of a task.
     Task(usize),
-    /// What a task and those that it is within wait for.
+    /// The blockers of a task and of the tasks it is nested in.
     TaskGate(usize),
-    /// A section being complete.
+    /// The completion of a section.
     Section(usize),
-    /// What a section and those above it wait for.
+    /// The blockers of a section and of the sections above it.
     SectionGate(usize),
 }
 
-/// The cycles of a plan, one for each way that closes one.
+/// Finds the cycles of a plan, one for each back edge of a depth-first search.
 pub(super) fn cycles(plan: &Plan) -> Vec<Cycle> {
     let graph = Graph::of(plan);
     let mut state: BTreeMap<Node, bool> = BTreeMap::new();
@@ -43,7 +43,7 @@ pub(super) fn cycles(plan: &Plan) -> Vec<Cycle> {
         if state.contains_key(&start) {
             continue;
         }
-        // A way through the graph: each node with the edges that are still to be followed.
+        // The current path: each node with the edges that are still to be followed.
         let mut way: Vec<(Node, Vec<Node>)> = vec![(start, graph.from(start))];
         state.insert(start, false);
         while let Some((node, edges)) = way.last_mut() {
@@ -78,7 +78,7 @@ struct Graph<'a> {
     children: Vec<Vec<usize>>,
     /// The tasks of each section.
     tasks: Vec<Vec<usize>>,
-    /// The sections directly below each.
+    /// The direct subsections of each section.
     below: Vec<Vec<usize>>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// What a node waits for directly, the last to be followed first.
+    /// The nodes that a node waits for directly. The last one is followed first.
     fn from(&self, node: Node) -> Vec<Node> {
         let mut out: Vec<Node> = match node {
             Node::Task(at) => {
@@ -151,7 +151,7 @@ impl<'a> Graph<'a> {
         out
     }
 
-    /// The cycle in words. Tasks that only wait because of their section are passed over.
+    /// Describes a cycle. Tasks that wait only because of their section are left out.
     fn cycle(&self, nodes: &[Node]) -> Option<Cycle> {
         let next = |at: usize| nodes[(at + 1) % nodes.len()];
         let closes = |at: usize, node: Node| {

@@ -1,4 +1,4 @@
-//! From drafts to a plan: texts are read, names are given, blockers found, and what is inherited is handed down.
+//! Turns drafts into a plan: parses texts, assigns ids, resolves blockers and applies inheritance.
 
 use repertoire_text::source::Span;
 use repertoire_text::{Diagnostic, Source};
@@ -11,7 +11,7 @@ use crate::document::lines::{Line, indent};
 use crate::document::specs::is_document;
 use crate::document::{BlockedOn, Blocker, Format, Places, Plan, Priority, Section, Task, TaskId, blockers, check, ids};
 
-/// Makes the plan.
+/// Builds the plan.
 pub(super) fn plan(drafts: Drafts<'_>, source: Source) -> Plan {
     let Drafts { lines, title, sections, tasks, mut fallback, found } = drafts;
     let texts: Vec<(Paragraph, Inline)> =
@@ -43,7 +43,7 @@ pub(super) fn plan(drafts: Drafts<'_>, source: Source) -> Plan {
     plan
 }
 
-/// The text of a task: what stands behind its box, and the lines that go on with it.
+/// The text of a task: the rest of the line after its box, and the lines that continue it.
 fn text_of(draft: &Draft, lines: &[Line<'_>]) -> (Paragraph, Inline) {
     let head = lines[draft.line];
     let after = draft.mark.range().end - head.start + usize::from(draft.check_box.optional);
@@ -56,7 +56,7 @@ fn text_of(draft: &Draft, lines: &[Line<'_>]) -> (Paragraph, Inline) {
     (paragraph, said)
 }
 
-/// What a task may inherit from.
+/// The sources a task inherits from.
 struct Above<'a> {
     parent: Option<&'a Task>,
     sections: &'a [Section],
@@ -68,7 +68,7 @@ impl Above<'_> {
         std::iter::successors(from, |at| self.sections[*at].parent).map(|at| &self.sections[at])
     }
 
-    /// spec-kit gives its stories priorities, and still wants its phases in their order.
+    /// The inherited priority. spec-kit gives its stories priorities, yet expects its phases to be done in order.
     fn priority(&self, section: Option<usize>) -> Option<Priority> {
         if let Some(parent) = self.parent {
             return Some(parent.priority);
@@ -137,7 +137,7 @@ fn task(
     }
 }
 
-/// References in the text and in lines of their own; those that name files with their place.
+/// References in the text and on lines of their own; those that name files come with their span.
 fn specs(
     said: &Inline,
     draft: &Draft,
@@ -166,7 +166,7 @@ fn specs(
     (unique(refs, PLAN_HINTS_MAX), files)
 }
 
-/// The first of each, in order.
+/// Removes duplicates, keeping the order, and caps the number.
 fn unique(names: impl IntoIterator<Item = String>, most: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for name in names {
@@ -177,7 +177,7 @@ fn unique(names: impl IntoIterator<Item = String>, most: usize) -> Vec<String> {
     out
 }
 
-/// The lines below a task, without the indentation that they share.
+/// The lines below a task, without their common indentation.
 fn details(draft: &Draft, lines: &[Line<'_>]) -> String {
     let own: Vec<&str> = draft.details.iter().map(|at| lines[*at].text.trim_end()).collect();
     let first = own.iter().position(|line| !line.is_empty()).unwrap_or(own.len());
@@ -199,17 +199,18 @@ fn details(draft: &Draft, lines: &[Line<'_>]) -> String {
     out
 }
 
-/// Where something nested below a task stands, if nothing is yet.
+/// The indentation for a line nested below a task that has none yet.
 fn nested_indent(draft: &Draft, head: Line<'_>) -> String {
     let (_, blanks) = indent(head.text, 0);
     let before = &head.text[..blanks];
-    match before.contains('\t') {
-        true => format!("{before}\t"),
-        false => " ".repeat(draft.bullet.content_column),
+    if before.contains('\t') {
+        format!("{before}\t")
+    } else {
+        " ".repeat(draft.bullet.content_column)
     }
 }
 
-/// Whose habits the file follows: told by where it lies and how its tasks are labelled.
+/// Detects the conventions of the file from its path and the labels of its tasks.
 fn format_of(source: &Source, sections: &[Section], texts: &[(Paragraph, Inline)]) -> Format {
     let path = source.path().as_str().replace('\\', "/").to_lowercase();
     let name = path.rsplit('/').next().unwrap_or_default();

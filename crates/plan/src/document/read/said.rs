@@ -1,4 +1,4 @@
-//! What headings and lines of their own say about tasks.
+//! Reads headings and metadata lines.
 
 use repertoire_text::source::Span;
 
@@ -9,7 +9,7 @@ use crate::document::keys::{Key, key_line};
 use crate::document::{BlockedOn, Blocker, Section};
 
 impl Reader<'_> {
-    /// Reads a line that may say something about its task, or about its section.
+    /// Reads a line that may hold metadata of its task or section.
     pub(super) fn key(&mut self, at: usize, content: usize) {
         let line = self.lines[at];
         let body = &line.text[content..];
@@ -70,7 +70,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A heading: closes every list, and begins a section.
+    /// Handles a heading: closes every list and begins a section.
     pub(super) fn heading(&mut self, level: u8, at: usize, range: std::ops::Range<usize>) {
         self.items.clear();
         self.open_text = None;
@@ -83,7 +83,7 @@ impl Reader<'_> {
         paragraph.push(line.start + range.start, &line.text[range]);
         let said = of_heading(&paragraph.text);
         self.blockers += said.blockers.len();
-        // Up from the section before: at most six steps, since each is of a lower level.
+        // Walk up from the previous section: at most six steps, since each has a lower level.
         let above = |at: &usize| self.sections[*at].parent;
         let parent = std::iter::successors(self.sections.len().checked_sub(1), above)
             .find(|at| self.sections[*at].level < level);
@@ -114,7 +114,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether boxes below such a title are for people, or explain the boxes.
+/// Returns true if boxes below this title are for people, or explain the marks.
 fn is_for_people(title: &str) -> bool {
     let title = title.to_lowercase();
     let words = title.trim_start_matches(|c: char| !c.is_alphabetic());
@@ -124,7 +124,7 @@ fn is_for_people(title: &str) -> bool {
         || title.split(|c: char| !c.is_alphanumeric()).any(|word| word == "legend")
 }
 
-/// The number of `Phase 2: …`.
+/// The number in `Phase 2: …`.
 fn phase(title: &str) -> Option<u32> {
     let lower = title.to_lowercase();
     let at = lower

@@ -14,33 +14,33 @@ use crate::runs_text::Clock;
 use crate::schema::improve::RetriedJson;
 use crate::ui::{self, Ui};
 
-/// A dead letter.
+/// A dead letter
 #[derive(Debug, clap::Args)]
 pub(crate) struct LetterArg {
-    /// Its id, or the start or end of it
+    /// Id of the letter, or the start or end of the id
     #[arg(value_name = "LETTER")]
     letter: String,
 }
 
-/// What to try again.
+/// Arguments of `rep dlq retry`
 #[derive(Debug, clap::Args)]
 pub(crate) struct RetryArgs {
     #[command(flatten)]
     letter: LetterArg,
-    /// Where to write the event, if it is one
+    /// Write the event to this file, if the letter holds one (default: a file in the data folder)
     #[arg(long, value_name = "FILE")]
     output: Option<Utf8PathBuf>,
-    /// Although somebody began to: for one whose program is gone
+    /// Retry even if a retry has begun already, for one whose process is gone
     #[arg(long)]
     again: bool,
 }
 
-/// What is over, and why.
+/// Arguments of `rep dlq requeue`, `resolve` and `drop`
 #[derive(Debug, clap::Args)]
 pub(crate) struct EndArgs {
     #[command(flatten)]
     letter: LetterArg,
-    /// Why, in a sentence
+    /// The reason, in a sentence
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
 }
@@ -48,31 +48,31 @@ pub(crate) struct EndArgs {
 pub(crate) fn show(ctx: &Ctx<'_>, args: &LetterArg, ui: &mut Ui<'_>) -> Outcome {
     let letter = runtime()?
         .block_on(async { journal(ctx).await?.letter(&args.letter).await.map_err(failed) })?;
-    match ui.json {
-        true => ui.print_json(&letter)?,
-        false => print(&letter, ui)?,
+    if ui.json {
+        ui.print_json(&letter)?;
+    } else {
+        print(&letter, ui)?;
     }
     Ok(Exit::Done)
 }
 
 fn print(letter: &DeadLetter, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let clock = Clock::local(now_ms());
-    let plain = |text: &str| ui::fit(text, usize::MAX);
     let priority = ui.paint(urgency(letter.priority), letter.priority.as_str());
-    writeln!(ui.out, "{}  {}", ui.paint(ui::ACCENT, letter.short()), plain(&letter.title))?;
+    writeln!(ui.out, "{}  {}", ui.paint(ui::ACCENT, letter.short()), on_one_line(&letter.title))?;
     let times =
         if letter.times > 1 { format!(", came {} times", letter.times) } else { String::new() };
     let from = letter.source.as_str();
     writeln!(ui.out, "{priority}, {}, {from} in {}{times}", letter.status, letter.scope)?;
-    writeln!(ui.out, "\nWhy:      {} ({})", plain(&letter.reason), letter.class)?;
-    writeln!(ui.out, "Question: {}", plain(&letter.question))?;
+    writeln!(ui.out, "\nWhy:      {} ({})", on_one_line(&letter.reason), letter.class)?;
+    writeln!(ui.out, "Question: {}", on_one_line(&letter.question))?;
     if let Some(run) = &letter.run {
         writeln!(ui.out, "Run:      {} (`rep runs show {}`)", run.short(), run.short())?;
     }
     writeln!(ui.out)?;
     for line in &letter.history {
         let at = ui.paint(ui::FAINT, clock.full(line.at_ms));
-        writeln!(ui.out, "{at}  {}: {}", plain(&line.by), plain(&line.what))?;
+        writeln!(ui.out, "{at}  {}: {}", on_one_line(&line.by), on_one_line(&line.what))?;
     }
     let next = match letter.status {
         LetterStatus::Queued | LetterStatus::Retrying => {
@@ -84,6 +84,10 @@ fn print(letter: &DeadLetter, ui: &mut Ui<'_>) -> std::io::Result<()> {
     writeln!(ui.out, "\n{}", ui.paint(ui::FAINT, next))
 }
 
+fn on_one_line(text: &str) -> String {
+    ui::fit(text, usize::MAX)
+}
+
 pub(crate) fn retry(ctx: &Ctx<'_>, args: &RetryArgs, ui: &mut Ui<'_>) -> Outcome {
     let done = runtime()?.block_on(async {
         let (journal, by) = (journal(ctx).await?, ctx.person());
@@ -93,7 +97,8 @@ pub(crate) fn retry(ctx: &Ctx<'_>, args: &RetryArgs, ui: &mut Ui<'_>) -> Outcome
             let turn = journal.letter_status(&letter.id, LetterStatus::Queued, &by, why);
             turn.await.map_err(failed)?;
         }
-        // Whoever says so first does it: the other one is refused here, before anything happens.
+        // This status change is the lock: of two concurrent retries, the second one is refused
+        // here, before anything happens.
         let turn = journal.letter_status(&letter.id, LetterStatus::Retrying, &by, "");
         let letter = turn.await.map_err(failed)?;
         match take_up(ctx, args, &journal, &letter).await {
@@ -115,14 +120,14 @@ pub(crate) fn retry(ctx: &Ctx<'_>, args: &RetryArgs, ui: &mut Ui<'_>) -> Outcome
     if let Some(command) = &done.command {
         writeln!(ui.out, "{command}")?;
     }
-    // A run says by itself how an event or a task went.
+    // Runs for an event or a task close their letter themselves.
     if done.letter.source == LetterSource::Run {
         ui.note(&format!("when it is done: `rep dlq resolve {}`", done.letter.short()))?;
     }
     Ok(Exit::Done)
 }
 
-/// What people are told, the file that was written, and what to type next.
+/// The message for the user, the file that was written, and the command to run next.
 type TakenUp = (String, Option<String>, Option<String>);
 
 async fn take_up(
@@ -147,7 +152,7 @@ async fn take_up(
     }
 }
 
-/// Writes the event down as GitHub tells it, with the command that handles it.
+/// Writes the event to a file in GitHub's format, and returns the command that handles it.
 fn event(ctx: &Ctx<'_>, args: &RetryArgs, letter: &DeadLetter) -> Result<TakenUp, Failure> {
     let Some(started) = Started::of(letter) else {
         let short = letter.short();
@@ -178,12 +183,11 @@ pub(crate) fn end(ctx: &Ctx<'_>, args: &EndArgs, to: LetterStatus, ui: &mut Ui<'
         let turn = journal.letter_status(&letter.id, to, &by, &args.reason);
         turn.await.map_err(failed)
     })?;
-    match ui.json {
-        true => ui.print_json(&letter)?,
-        false => {
-            let title = ui::fit(&letter.title, 200);
-            writeln!(ui.out, "{} is {}: {title}", letter.short(), letter.status)?;
-        }
+    if ui.json {
+        ui.print_json(&letter)?;
+    } else {
+        let title = ui::fit(&letter.title, 200);
+        writeln!(ui.out, "{} is {}: {title}", letter.short(), letter.status)?;
     }
     Ok(Exit::Done)
 }

@@ -1,4 +1,5 @@
-//! Problems that would stop commands: mistakes in the configuration, checks, the sandbox, consent, and errors in skills.
+//! The problems that `rep doctor` finds: mistakes in the configuration, in checks and in the
+//! sandbox settings, missing consent, and errors in skills.
 
 use repertoire_checks::declared;
 use repertoire_skill::catalog::Catalog;
@@ -9,13 +10,13 @@ use crate::commands::lint;
 use crate::consent::CHECK_KEYS;
 use crate::failure::Failure;
 
-/// Skills with errors that are named in one line.
+/// Maximum number of skill files with errors named in the message.
 const NAMED_FILES_MAX: usize = 5;
 
-/// A problem, in one line.
+/// A problem, described in one line.
 pub(super) struct Problem {
     pub(super) text: String,
-    /// Whether commands fail because of it. Otherwise it is a warning.
+    /// True if commands fail because of it, false for a warning.
     pub(super) is_error: bool,
 }
 
@@ -29,7 +30,7 @@ impl Problem {
     }
 }
 
-/// All problems. `settings` are the mistakes that were found when the configuration was read.
+/// Finds all problems. `settings` are the mistakes found while reading the configuration.
 pub(super) fn find(
     ctx: &Ctx<'_>,
     settings: &[Failure],
@@ -70,7 +71,7 @@ fn missing_consent(ctx: &Ctx<'_>) -> Option<Problem> {
     }
 }
 
-/// Skills that have errors by lint, besides those that the catalog reports.
+/// Reports the skills in which lint finds errors, except those that the catalog already reports.
 fn skills_with_errors(ctx: &Ctx<'_>, catalog: &Catalog) -> Result<Option<Problem>, Failure> {
     let is_reported = |path| {
         let mut errors =

@@ -1,4 +1,4 @@
-//! A configuration of selection as it is typed: `threshold=0.5,without=meaning`.
+//! Parses a selection configuration given on the command line: `threshold=0.5,without=meaning`.
 
 use repertoire_select::{Settings, Stage, Stages};
 
@@ -6,7 +6,7 @@ use crate::commands::matching::stage;
 
 const KEYS: &str = "threshold, max_skills, without and only";
 
-/// What is to be otherwise than configured, and how that was typed.
+/// Overrides of the configured selection settings, with the text that they were parsed from.
 #[derive(Clone, Debug)]
 pub(super) struct Configuration {
     pub(super) typed: String,
@@ -16,7 +16,7 @@ pub(super) struct Configuration {
 }
 
 impl Configuration {
-    /// The settings, on the ground of those that are configured.
+    /// Returns the configured settings with the overrides applied.
     pub(super) fn settings(&self, configured: &Settings) -> Settings {
         Settings {
             threshold: self.threshold.unwrap_or(configured.threshold),
@@ -61,7 +61,7 @@ fn number(value: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("`{value}` is not a number from 1"))
 }
 
-/// Stages with `+` between them, or `|` for those who quote it.
+/// Parses stage names separated by `+` or `|`.
 fn stages(value: &str) -> Result<Vec<Stage>, String> {
     let stage = |name: &str| stage(name.trim()).map_err(|error| format!("`{name}`: {error}"));
     value.split(['+', '|']).map(stage).collect()

@@ -1,4 +1,4 @@
-//! Where labelled queries are: in the files that were named, or beside the skills.
+//! Finds and reads labelled queries, in the files that were named or in the folders of the skills.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_select::eval::labels::{self, LabelFile, LabelProblem, Place, Query};
@@ -10,27 +10,26 @@ use repertoire_text::fs::{self, EntryKind, ReadError};
 use crate::cli::Ctx;
 use crate::failure::Failure;
 
-/// Folders of a skill that hold queries.
+/// Folders inside a skill that hold labelled queries.
 const FOLDERS: [&str; 2] = ["evals", "eval"];
-/// Files in a skill's folder that hold queries.
+/// Files in a skill's folder that hold labelled queries.
 const FILES: [&str; 4] = ["evals.json", "evals.jsonl", "trigger-evals.json", "eval_queries.json"];
-/// How many entries of a folder are looked at.
+/// Maximum number of entries of a folder that are examined.
 const ENTRIES_MAX: usize = 1_000;
 
-/// All queries, and what could not be used.
+/// The queries that were read, and the problems with the rest.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) queries: Vec<Query>,
-    /// The files that queries were read from.
     pub(super) files: Vec<String>,
-    /// JSON beside a skill that is something else.
+    /// JSON files in a skill's folder that hold no labelled queries.
     pub(super) not_labelled: Vec<String>,
     pub(super) problems: Vec<LabelProblem>,
-    /// Queries that name a skill which is not there.
+    /// Number of queries that name an unknown skill.
     pub(super) unknown_skill: usize,
 }
 
-/// The queries of files that were named.
+/// Reads queries from the files named on the command line.
 pub(super) fn typed(
     ctx: &Ctx<'_>,
     catalog: &Catalog,
@@ -51,7 +50,7 @@ pub(super) fn typed(
     Ok(found)
 }
 
-/// The queries that lie in the folders of skills, in the order of the catalog.
+/// Reads queries from the folders of skills, in catalog order.
 pub(super) fn beside_skills(ctx: &Ctx<'_>, catalog: &Catalog, in_full: bool) -> Found {
     let mut found = Found::default();
     let folders = catalog.entries().iter().filter(|entry| entry.skill.origin.is_folder());
@@ -59,10 +58,7 @@ pub(super) fn beside_skills(ctx: &Ctx<'_>, catalog: &Catalog, in_full: bool) -> 
         let dir = entry.skill.origin.dir();
         for file in candidates(dir) {
             let full = dir.join(&file);
-            let path = match in_full {
-                true => full,
-                false => ctx.config.places().shorten(&full).into(),
-            };
+            let path = if in_full { full } else { ctx.config.places().shorten(&full).into() };
             match fs::read_text_beneath(dir, &file, LABELS_BYTES_MAX) {
                 Ok(text) => {
                     let file = LabelFile { path: &path, text: &text, skill: Some(&entry.id) };
@@ -93,7 +89,8 @@ impl Found {
         beside: Option<&Entry>,
     ) {
         let resolve = |name: &str| match beside {
-            // Its own file means it, even where another skill has the same name.
+            // A file in a skill's own folder means that skill, even if another one has the same
+            // name.
             Some(entry) if name == entry.id || normalise(name) == entry.skill.name => {
                 Some(entry.id.clone())
             }
@@ -113,13 +110,13 @@ fn id(entry: Option<&Entry>) -> Option<&str> {
     entry.map(|entry| entry.id.as_str())
 }
 
-/// The skill in whose folder a file lies.
+/// Returns the skill whose folder contains a file, the innermost if there are several.
 fn owner<'a>(catalog: &'a Catalog, file: &Utf8Path) -> Option<&'a Entry> {
     let real = file.canonicalize_utf8().ok()?;
     let around = |entry: &&Entry| {
         let origin = &entry.skill.origin;
         let dir = || origin.dir().canonicalize_utf8().ok();
-        // Most skills are elsewhere, and need not be looked at on the disk.
+        // Compare folder names first: it avoids canonicalising the folder of every skill.
         let named = origin.dir().file_name();
         origin.is_folder()
             && real.ancestors().skip(1).any(|part| part.file_name() == named)
@@ -132,7 +129,8 @@ fn owner<'a>(catalog: &'a Catalog, file: &Utf8Path) -> Option<&'a Entry> {
         .max_by_key(|entry| entry.skill.origin.dir().as_str().len())
 }
 
-/// Files of a skill's folder that may hold queries, sorted. Folders are not entered through links.
+/// Returns the files of a skill's folder that may hold queries, sorted. Linked folders are not
+/// entered.
 fn candidates(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut out = Vec::new();
     for (name, kind) in names(dir) {
@@ -154,7 +152,7 @@ fn is_file(kind: EntryKind) -> bool {
     matches!(kind, EntryKind::File | EntryKind::Link)
 }
 
-/// The names in a folder, sorted; none where it cannot be listed, as that of a skill in memory.
+/// Returns the names in a folder, sorted. Empty if it cannot be listed, as for a skill in memory.
 fn names(dir: &Utf8Path) -> Vec<(String, EntryKind)> {
     let Ok(entries) = fs::entries(dir) else { return Vec::new() };
     let mut names: Vec<(String, EntryKind)> = entries

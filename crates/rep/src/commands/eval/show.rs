@@ -1,4 +1,4 @@
-//! What people see of a measurement.
+//! Prints the result of an evaluation for people.
 
 use std::io;
 
@@ -12,10 +12,10 @@ use crate::schema::{ComparisonJson, ShortJson};
 use crate::ui::{self, Ui};
 
 const BAR_COLUMNS: usize = 20;
-/// How many lines the summary gives to pairs, to skills and to changes.
+/// Maximum number of lines for each list of the summary.
 const LINES_MAX: usize = 5;
 const CHANGES_MAX: usize = 20;
-/// What stands before the later lines of a reason.
+/// Indentation of the continuation lines of a reason.
 const INDENT: &str = "           ";
 
 pub(super) fn problems(found: &Found, ui: &mut Ui<'_>) -> io::Result<()> {
@@ -48,13 +48,18 @@ pub(super) fn report(measured: &Measured<'_>, ui: &mut Ui<'_>) -> io::Result<()>
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
     if let Some(times) = report.latency {
-        let ms = |us: u64| format!("{:.2} ms", us as f64 / 1e3);
-        let (p50, p95, p99) = (ms(times.p50_us), ms(times.p95_us), ms(times.p99_us));
-        let line = format!("a query takes {p50} (p95 {p95}, p99 {p99}, max {})", ms(times.max_us));
+        let (p50, p95, p99) =
+            (format_ms(times.p50_us), format_ms(times.p95_us), format_ms(times.p99_us));
+        let line =
+            format!("a query takes {p50} (p95 {p95}, p99 {p99}, max {})", format_ms(times.max_us));
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
     confusions(report, ui)?;
     weakest(report, ui)
+}
+
+fn format_ms(us: u64) -> String {
+    format!("{:.2} ms", us as f64 / 1e3)
 }
 
 fn heading(measured: &Measured<'_>, ui: &mut Ui<'_>) -> io::Result<()> {
@@ -82,7 +87,7 @@ fn heading(measured: &Measured<'_>, ui: &mut Ui<'_>) -> io::Result<()> {
 
 fn metric_line(metric: Metric, value: Option<f64>, ui: &Ui<'_>) -> String {
     let name = ui::pad(metric.as_str(), 11);
-    // What does not fit on a narrow screen is in the documentation.
+    // Leave out the meaning on a narrow screen; it is in the documentation as well.
     let room = ui.columns.saturating_sub(42);
     let meaning = if ui::width(metric.meaning()) > room { "" } else { metric.meaning() };
     let meaning = ui.paint(ui::FAINT, meaning);
@@ -120,11 +125,11 @@ fn confusions(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
     more(report.confusions.len(), LINES_MAX, "--json", ui)
 }
 
-/// Skills that miss their queries or take those of others, the worst first.
+/// Prints the skills with the most wrong answers (missed queries and false picks), the worst first.
 fn weakest(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
-    let wrongs = |row: &SkillFigures| row.positives - row.picked + row.false_picks;
-    let mut rows: Vec<&SkillFigures> = report.skills.iter().filter(|row| wrongs(row) > 0).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(wrongs(row)));
+    let mut rows: Vec<&SkillFigures> =
+        report.skills.iter().filter(|row| wrong_answers(row) > 0).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(wrong_answers(row)));
     if rows.is_empty() {
         return Ok(());
     }
@@ -134,10 +139,14 @@ fn weakest(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
     more(rows.len(), LINES_MAX, "--per-skill", ui)
 }
 
-/// The figures of every skill.
 pub(super) fn skills(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
     writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Every skill"))?;
     skill_rows(&report.skills.iter().collect::<Vec<_>>(), ui)
+}
+
+/// The number of missed queries and false picks.
+fn wrong_answers(row: &SkillFigures) -> usize {
+    row.positives - row.picked + row.false_picks
 }
 
 fn skill_rows(rows: &[&SkillFigures], ui: &mut Ui<'_>) -> io::Result<()> {
@@ -182,7 +191,7 @@ fn more(all: usize, shown: usize, flag: &str, ui: &mut Ui<'_>) -> io::Result<()>
     writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))
 }
 
-/// Every query that went wrong.
+/// Prints every query with a wrong answer.
 pub(super) fn failures(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
     if report.failures.is_empty() {
         return Ok(());
@@ -224,7 +233,7 @@ fn failure(failed: &Failed, ui: &mut Ui<'_>) -> io::Result<()> {
     }
 }
 
-/// What was asked for and not reached.
+/// Prints the metrics that are below their required minimum.
 pub(super) fn short(short: &[ShortJson], ui: &mut Ui<'_>) -> io::Result<()> {
     if !short.is_empty() {
         writeln!(ui.out)?;
@@ -240,7 +249,7 @@ pub(super) fn short(short: &[ShortJson], ui: &mut Ui<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// The one thing that helps most.
+/// Suggests the step that helps most.
 pub(super) fn what_next(report: &Report, is_told: bool, ui: &mut Ui<'_>) -> io::Result<()> {
     let count = |fault: Fault| report.failures.iter().filter(|one| one.fault == fault).count();
     let wrong = report.failures.len();
@@ -252,7 +261,8 @@ pub(super) fn what_next(report: &Report, is_told: bool, ui: &mut Ui<'_>) -> io::
         }
         _ => {
             let worst = [Fault::Silent, Fault::Stolen, Fault::Forbidden, Fault::Unasked];
-            // The first of equals: what is silent is easiest to mend.
+            // `max_by_key` returns the last of equals. Reversed, ties go to `Silent`, the easiest
+            // to fix.
             let worst = worst.into_iter().rev().max_by_key(|fault| count(*fault));
             let worst = worst.unwrap_or(Fault::Silent);
             format!("{} of {wrong} are {worst}: {}", count(worst), advice(worst))
@@ -278,7 +288,7 @@ fn advice(fault: Fault) -> &'static str {
     }
 }
 
-/// Two configurations side by side.
+/// Prints two configurations side by side.
 pub(super) fn comparison(
     measured: &Measured<'_>,
     comparison: &ComparisonJson,
@@ -308,10 +318,6 @@ pub(super) fn comparison(
 }
 
 fn difference_line(row: &Difference, ui: &Ui<'_>) -> String {
-    let figure = |value: Option<f64>| match value {
-        Some(value) => format!("{value:>6.3}"),
-        None => format!("{:>6}", "-"),
-    };
     let difference = match row.difference {
         Some(by) if by.abs() < 0.000_5 => ui.paint(ui::FAINT, format!("{:>7}", "=")),
         Some(by) => {
@@ -320,7 +326,15 @@ fn difference_line(row: &Difference, ui: &Ui<'_>) -> String {
         }
         None => format!("{:>7}", "-"),
     };
-    format!("  {:<11} {} {} {difference}", row.metric, figure(row.before), figure(row.after))
+    let (before, after) = (format_figure(row.before), format_figure(row.after));
+    format!("  {:<11} {before} {after} {difference}", row.metric)
+}
+
+fn format_figure(value: Option<f64>) -> String {
+    match value {
+        Some(value) => format!("{value:>6.3}"),
+        None => format!("{:>6}", "-"),
+    }
 }
 
 fn changed((right, wrong): (&str, &str), changes: &[Change], ui: &mut Ui<'_>) -> io::Result<()> {

@@ -1,4 +1,5 @@
-//! `rep github detect`: which mode would answer an event, and why. Nothing is done, and nobody is asked.
+//! `rep github detect`: shows which mode would respond to an event, and why. It does nothing and
+//! makes no requests.
 
 use repertoire_github::base;
 use repertoire_github::grant::grant;
@@ -17,15 +18,16 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::github::{ActorJson, DetectJson, EntityJson, ModeJson, PromptJson, RemovedJson};
 use crate::ui::{self, Ui};
 
-/// The word in fences of a preview. A run makes up one that nobody can know.
+/// The nonce in the fences of a previewed prompt. A real run uses a random one, which text in the
+/// event cannot guess.
 const PREVIEW: &str = "preview";
 
-/// Which event, and what to assume.
+/// Arguments of `rep github detect`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     event: EventArgs,
-    /// Ask for a mode by name
+    /// Use this mode instead of the one that the event selects
     #[arg(long, value_name = "NAME")]
     mode: Option<String>,
     /// The prompt that the run would be given
@@ -37,7 +39,7 @@ pub(crate) struct Args {
     /// Trust the skills of this folder, as a run does with its checkout of the base branch
     #[arg(long)]
     trust_checkout: bool,
-    /// Show what the agent would be told
+    /// Show the prompt that the agent would get
     #[arg(long)]
     show_prompt: bool,
 }
@@ -47,7 +49,7 @@ fn permission(name: &str) -> Result<Permission, String> {
     Permission::parse(name).ok_or_else(|| known.to_owned())
 }
 
-/// Everything that is known, before it is printed.
+/// The result of the detection, before it is printed.
 struct Found {
     context: Context,
     modes: Modes,
@@ -61,9 +63,10 @@ struct Found {
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let found = find(ctx, args)?;
-    match ui.json {
-        true => ui.print_json(&json(&found, args.show_prompt))?,
-        false => show(&found, args.show_prompt, ui)?,
+    if ui.json {
+        ui.print_json(&json(&found, args.show_prompt))?;
+    } else {
+        show(&found, args.show_prompt, ui)?;
     }
     Ok(Exit::Done)
 }
@@ -79,7 +82,7 @@ fn find(ctx: &Ctx<'_>, args: &Args) -> Result<Found, Failure> {
     let asks: Vec<String> =
         to_ask(&context, &rules).into_iter().map(|account| account.login.clone()).collect();
     let answers = answers(&asks, args.permission);
-    // Whoever need not be asked about is known without an answer.
+    // If no permission has to be looked up, the admission is already certain.
     let known = args.permission.is_some() || asks.is_empty();
     let admitted = known.then(|| admit(&context, &answers, &rules));
     let admission = admitted.as_ref().map_or(Admission::Write, |made| made.admission.clone());
@@ -127,8 +130,6 @@ impl Found {
 
 fn json(found: &Found, with_prompt: bool) -> DetectJson {
     let context = &found.context;
-    let actor =
-        |account: &Account| ActorJson { login: account.login.clone(), bot: account.is_bot() };
     let removed = found.prompt.iter().flat_map(|prompt| &prompt.removed);
     DetectJson {
         event: context.event_and_action(),
@@ -137,8 +138,8 @@ fn json(found: &Found, with_prompt: bool) -> DetectJson {
             kind: if entity.is_pull { "pull_request" } else { "issue" },
             number: entity.number,
         }),
-        actor: actor(&context.actor),
-        rerun_by: context.rerun_by.as_ref().map(actor),
+        actor: actor_json(&context.actor),
+        rerun_by: context.rerun_by.as_ref().map(actor_json),
         asks: found.asks.clone(),
         admitted: found.admitted.clone(),
         triggers: found.triggers.clone(),
@@ -168,6 +169,10 @@ fn json(found: &Found, with_prompt: bool) -> DetectJson {
     }
 }
 
+fn actor_json(account: &Account) -> ActorJson {
+    ActorJson { login: account.login.clone(), bot: account.is_bot() }
+}
+
 fn show(found: &Found, with_prompt: bool, ui: &mut Ui<'_>) -> std::io::Result<()> {
     for (name, text) in rows(found) {
         let label = ui.paint(ui::ACCENT, ui::pad(name, 10));
@@ -192,7 +197,7 @@ fn show(found: &Found, with_prompt: bool, ui: &mut Ui<'_>) -> std::io::Result<()
     Ok(())
 }
 
-/// What is shown, line by line.
+/// The rows of the output: label and text.
 fn rows(found: &Found) -> Vec<(&'static str, String)> {
     let context = &found.context;
     let mut rows =
@@ -219,7 +224,7 @@ fn rows(found: &Found) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// What would come of it, in a sentence.
+/// Summarises the outcome in a sentence.
 fn result(found: &Found) -> String {
     let Some(mode) = found.mode() else { return format!("nothing: {}", found.detection.reason) };
     if let Some(why) = base::left_alone(&found.context) {

@@ -1,4 +1,5 @@
-//! `rep github run`: handles the event that a workflow was started by, from who may ask to the comment that answers.
+//! `rep github run`: handles the event that started a workflow, from checking the actor's
+//! permission to the reply in a comment.
 
 use std::io::Write as _;
 use std::pin::pin;
@@ -37,40 +38,41 @@ use crate::runs_text::Narrator;
 use crate::ui::{self, Ui};
 
 const API_URL: &str = "https://api.github.com";
-/// How often the journal is looked at when it does not call.
+/// Polling interval of the journal, for changes that it sends no notification of.
 const TELL_POLL: Duration = Duration::from_millis(500);
 const SERVER_URL: &str = "https://github.com";
 
-/// What to handle, and how.
+/// Arguments of `rep github run`
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     event: EventArgs,
-    /// What to do, whatever the event says
+    /// Do this, whatever the event says
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
-    /// The mode to work in; the event decides otherwise
+    /// Work in this mode (default: the mode that the event selects)
     #[arg(long, value_name = "NAME")]
     mode: Option<String>,
-    /// The branch that work begins on; the repository's default branch otherwise
+    /// Start work from this branch (default: `github.base_branch`, or the repository's default
+    /// branch)
     #[arg(long, value_name = "BRANCH")]
     base: Option<String>,
-    /// Ask who may do what, say what would be done, and do nothing
+    /// Check permissions and say what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
-    /// Work through the tasks that wait
+    /// Work through the waiting tasks
     #[arg(long)]
     continuous: bool,
     /// Push the branch of finished work
     #[arg(long)]
     push: bool,
-    /// Open a pull request for it: a draft, unless auto-merge is on
+    /// Open a pull request for finished work: a draft, unless auto-merge is on
     #[arg(long)]
     pull_request: bool,
-    /// The dead letter that this takes up again: it is resolved, or goes back to the queue
+    /// Retry this dead letter: it is resolved, or goes back to the queue
     #[arg(long, value_name = "LETTER")]
     letter: Option<String>,
-    /// Who executes the turns, as `rep run --backend`
+    /// The backend that executes the turns, as in `rep run --backend`
     #[arg(long, value_name = "BACKEND")]
     backend: Option<String>,
     /// The model, as anthropic/NAME, openai/NAME or compat/NAME
@@ -79,8 +81,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// With what the inputs of the action say: a workflow passes them as variables, since text in a command line could be
-    /// anything.
+    /// Adds the inputs of the GitHub action. A workflow passes them as environment variables,
+    /// because interpolating untrusted text into a command line allows shell injection.
     fn with_inputs(mut self, env: &Env) -> Self {
         let text = |name: &str| env.var(&format!("REPERTOIRE_ACTION_{name}")).map(str::to_owned);
         let flag =
@@ -96,7 +98,7 @@ impl Args {
         self
     }
 
-    /// With what the run was started with that is tried again.
+    /// Adds the arguments of the original run, if this is a retry.
     fn with_started(mut self, started: Option<Started>) -> Self {
         let Some(started) = started else { return self };
         self.prompt = self.prompt.or(started.prompt);
@@ -108,22 +110,24 @@ impl Args {
     }
 }
 
-/// Configuration is not read from here: on a pull request it would be a stranger's.
+/// Runs `rep github run`. No configuration is read from the working folder: on a pull request, it
+/// may hold an outside contributor's files.
 pub(crate) fn run(env: &Env, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     keep_memory_private();
     let args = args.clone().with_inputs(env);
     let happened = args.event.read(env)?;
-    // A runner takes some lines for orders. Between these two it takes none, whoever's words they are.
+    // The Actions runner executes `::command::` lines that it finds in the output. Switch that off
+    // while agents' and outsiders' text is printed.
     let quiet = env.var("GITHUB_ACTIONS").filter(|_| !ui.json).map(|_| RunId::new());
     if let Some(word) = &quiet {
         writeln!(ui.out, "{}", outputs::stop_commands(word.as_str()))?;
-        // What is told besides goes another way, and must not be there first.
+        // Standard error is not buffered, so its lines could come before the stop command.
         ui.out.flush()?;
     }
     let handled = runtime()?.block_on(handle(env, &args, happened, ui));
     match &handled {
         Ok(came) => report(env, came, ui)?,
-        // The message comes by itself; the workflow has to hear of it too.
+        // `main` prints the message; the outputs of the workflow step need it too.
         Err(failure) => tell_workflow(env, &Came::new(Conclusion::Failed, &failure.message))?,
     }
     if let Some(word) = &quiet {
@@ -132,11 +136,11 @@ pub(crate) fn run(env: &Env, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     handled.map(|came| if came.conclusion.is_fine() { Exit::Done } else { Exit::No })
 }
 
-/// What we were started with has the token and the keys of models in it. Programs of the same user are not to read it from
-/// us; the sandbox keeps them from it as well.
+/// Marks the process as not dumpable, so that other programs of the same user cannot read the token
+/// and API keys from its memory. The sandbox denies that as well.
 fn keep_memory_private() {
     #[cfg(target_os = "linux")]
-    // Where the kernel does not know how, there is nothing else to be done.
+    // Ignore an error: there is no alternative on such a kernel.
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
@@ -175,18 +179,19 @@ async fn handle(
         ground: &ground,
     };
     let came = handled.in_house(&house, &git.in_dir(house.dir()), ui).await;
-    // People know the branch, and not the folder that it was checked out into.
+    // Show the branch in the message, not the temporary folder that it is checked out into.
     let came = came.map_err(|mut failure| {
         let named = format!("{}:", ground.home_ref);
         failure.message = failure.message.replace(&format!("{}/", house.dir()), &named);
         failure
     });
-    // The folder goes with the process; git forgets it by itself in time.
+    // Best effort: the temporary folder is removed with `keep`, and git prunes the worktree in
+    // time.
     let _ = house.leave().await;
     came
 }
 
-/// A checkout that keeps the token hands it to whoever works in it.
+/// Fails if the checkout contains credentials, since every agent that works in it could read them.
 async fn without_credentials(git: &Git) -> Result<(), Failure> {
     let found = credentials::persisted(git).await.map_err(cannot)?;
     let Some(first) = found.first() else { return Ok(()) };
@@ -199,7 +204,7 @@ async fn without_credentials(git: &Git) -> Result<(), Failure> {
         .hint("Elsewhere, take them out with `git config --local --unset-all KEY` first."))
 }
 
-/// What is known before the configuration is read.
+/// The inputs of a run that are known before its configuration is read.
 struct Handling<'a> {
     env: &'a Env,
     args: &'a Args,
@@ -234,7 +239,7 @@ impl Handling<'_> {
         came
     }
 
-    /// The letter that is taken up. Whoever asked for that may have said so before, with `rep dlq retry`.
+    /// Loads the dead letter to retry, and marks it as retrying unless `rep dlq retry` has done so.
     async fn taken_up(&self, journal: &Journal) -> Result<Option<DeadLetter>, Failure> {
         let Some(id) = &self.args.letter else { return Ok(None) };
         let letter = journal.letter(id).await.map_err(dlq::failed)?;
@@ -321,7 +326,7 @@ impl Handling<'_> {
         Ok(came)
     }
 
-    /// Where work begins: on the branch that the configuration names, if the event leaves that open.
+    /// Returns where the work starts: on `github.base_branch`, unless `--base` was given.
     async fn work_begins_on(&self, ctx: &Ctx<'_>, git: &Git) -> Result<ground::Ground, Failure> {
         let named = ctx.config.text("github.base_branch").map(str::trim);
         match named.filter(|name| !name.is_empty() && self.args.base.is_none()) {
@@ -332,8 +337,9 @@ impl Handling<'_> {
         }
     }
 
-    /// Asks whose the token is: that account's words are ours, whatever the configuration calls us. Tokens of apps, as that of
-    /// a workflow, may not ask.
+    /// Looks up the account of the token, so that its comments count as our own even if
+    /// `github.bot_login` differs. App tokens, such as a workflow's, may not make this request;
+    /// that is no error.
     async fn find_out_who_we_are(
         &self,
         settings: &mut Settings,
@@ -353,7 +359,7 @@ impl Handling<'_> {
         Ok(())
     }
 
-    /// The events of the runs, for who looks at the workflow afterwards.
+    /// Writes the events of the runs to a file for later steps of the workflow.
     async fn keep_events(&self, journal: &Journal, runs: &[RunId]) -> Result<(), Failure> {
         let Some(first) = runs.first() else { return Ok(()) };
         let mut lines = String::new();
@@ -376,7 +382,7 @@ impl Handling<'_> {
         )
     }
 
-    /// Work that is not pushed would be gone with the runner.
+    /// Saves work that was not pushed as a patch file, since the runner's disk is discarded.
     async fn keep_patch(&self, git: &Git, journal: &Journal, came: &Came) -> Result<(), Failure> {
         let (Some(branch), Some(id), false) = (&came.branch, &came.run, came.pushed) else {
             return Ok(());
@@ -391,7 +397,8 @@ impl Handling<'_> {
         self.keep("patch_file", &format!("{}.patch", branch.replace('/', "-")), &patch)
     }
 
-    /// Writes a file where the next steps of the workflow find it, and says so.
+    /// Writes a file to `$RUNNER_TEMP`, and sets a step output to its path. Does nothing outside
+    /// Actions.
     fn keep(&self, output_name: &str, name: &str, bytes: &[u8]) -> Result<(), Failure> {
         let Some(dir) = self.env.var("RUNNER_TEMP") else { return Ok(()) };
         let file = Utf8Path::new(dir).join(name);
@@ -401,7 +408,7 @@ impl Handling<'_> {
     }
 }
 
-/// The runs in the journal that were begun for this event, for who watches and for who looks afterwards.
+/// The runs that were started for this event.
 #[derive(Default)]
 struct Begun(Mutex<Vec<RunId>>);
 
@@ -414,7 +421,7 @@ impl Begun {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells what happens while something is done. What cannot be told stops no work.
+    /// Prints the runs' events while `work` proceeds. Errors in printing don't stop the work.
     async fn told<T>(
         &self,
         work: impl Future<Output = T>,
@@ -431,7 +438,7 @@ impl Begun {
             };
             let new = self.all().into_iter().skip(narrators.len());
             narrators.extend(new.map(|id| Narrator::new(id, 0)));
-            // Programs are told once, at the end.
+            // JSON is printed once, at the end.
             if !ui.json {
                 for narrator in &mut narrators {
                     let _ = narrator.tell(journal, ui).await;
@@ -444,8 +451,8 @@ impl Begun {
     }
 }
 
-/// Programs that text of strangers can lead to run in a sandbox here, also where other commands do without one. Only the user
-/// who owns the machine can give that up.
+/// Fails without an enforced sandbox, since outsiders' text can influence which programs are run.
+/// Only the owner of the machine can waive this, in the user configuration.
 fn within(sandbox: &Sandbox, walls: Walls) -> Result<(), Failure> {
     if sandbox.is_enforced() || walls == Walls::GivenUp {
         return Ok(());
@@ -458,7 +465,7 @@ fn within(sandbox: &Sandbox, walls: Walls) -> Result<(), Failure> {
         ))
 }
 
-/// Where the work is done, and where it is recorded.
+/// The checkout of the base branch with its configuration, and the journal that records the work.
 struct Place<'a> {
     ctx: &'a Ctx<'a>,
     journal: &'a Journal,
@@ -466,7 +473,7 @@ struct Place<'a> {
     git: &'a Git,
 }
 
-/// Who we are for the journal.
+/// Returns the name of this process in the journal, `host:pid`.
 fn by() -> String {
     format!("{}:{}", host(), std::process::id())
 }
@@ -483,20 +490,19 @@ fn cannot(error: impl std::fmt::Display) -> Failure {
     Failure::cannot_run(error.to_string())
 }
 
-/// Tells people, the workflow, and whoever reads the summary.
+/// Reports the outcome to the user and to the workflow.
 fn report(env: &Env, came: &Came, ui: &mut Ui<'_>) -> Result<(), Failure> {
-    match ui.json {
-        true => ui.print_json(came)?,
-        false => {
-            writeln!(ui.out, "{}", ui::printable_lines(&words::headline(came)))?;
-            for note in &came.notes {
-                ui.note(&ui::printable_lines(note))?;
-            }
-            if let Some(answer) = &came.answer {
-                writeln!(ui.out)?;
-                for line in answer.lines() {
-                    writeln!(ui.out, "{}", printable(line))?;
-                }
+    if ui.json {
+        ui.print_json(came)?;
+    } else {
+        writeln!(ui.out, "{}", ui::printable_lines(&words::headline(came)))?;
+        for note in &came.notes {
+            ui.note(&ui::printable_lines(note))?;
+        }
+        if let Some(answer) = &came.answer {
+            writeln!(ui.out)?;
+            for line in answer.lines() {
+                writeln!(ui.out, "{}", printable(line))?;
             }
         }
     }
@@ -527,7 +533,7 @@ fn tell_workflow(env: &Env, came: &Came) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sets an output of the step, if a workflow runs us.
+/// Sets an output of the step, if running in a workflow.
 fn output(env: &Env, name: &str, value: &str) -> Result<(), Failure> {
     let Some(path) = env.var("GITHUB_OUTPUT") else { return Ok(()) };
     let line = outputs::output(name, value, RunId::new().as_str()).map_err(cannot)?;

@@ -1,4 +1,4 @@
-//! From the configuration of the base branch to how a run on GitHub behaves.
+//! Reads the settings of a GitHub run from the configuration of the base branch.
 
 use camino::Utf8PathBuf;
 use repertoire_github::automerge::AutoMerge;
@@ -9,7 +9,7 @@ use crate::cli::Ctx;
 use crate::config::duration;
 use crate::failure::Failure;
 
-/// How a run behaves; `prompt` and `mode` are what it was started with.
+/// Returns the settings of a run. `prompt` and `mode` are the values it was started with.
 pub(super) fn settings(
     ctx: &Ctx<'_>,
     prompt: Option<&str>,
@@ -30,7 +30,8 @@ pub(super) fn settings(
         branch_prefix: text("github.branch_prefix").unwrap_or_else(|| "repertoire/".to_owned()),
         push: config.flag("github.push"),
         pull_request: config.flag("github.pull_request"),
-        // Nobody could mark a draft as ready but a person, and then nothing would be automatic; who says so wants that.
+        // Only a person can mark a draft as ready, so drafts would block auto-merge. Auto-merge
+        // turns them off unless `github.draft` is set explicitly.
         draft: config.flag("github.draft")
             && (!auto_merge.enabled || config.is_set("github.draft")),
         continuous: Continuous {

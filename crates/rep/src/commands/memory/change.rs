@@ -17,56 +17,57 @@ use crate::running::runtime;
 use crate::schema::improve::{Exchanged, FailureJson, FixJson, ForgottenJson};
 use crate::ui::{self, Ui};
 
-/// What to print.
+/// Arguments of `rep memory export`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     scope: ScopeArg,
 }
 
-/// What to take in.
+/// Arguments of `rep memory import`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
-    /// What `rep memory export` has printed
+    /// A file with the output of `rep memory export`
     #[arg(value_name = "FILE")]
     file: Utf8PathBuf,
-    /// Believe its records: for a file that you wrote yourself, a cache for instance
+    /// Trust the success records in the file; only for files that you wrote yourself, such as a
+    /// cache
     #[arg(long)]
     trust: bool,
     #[command(flatten)]
     scope: ScopeArg,
 }
 
-/// What helps against what.
+/// Arguments of `rep memory teach`
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("remedy").required(true))]
 pub(crate) struct TeachArgs {
-    /// The failure, as `rep memory` or `rep verify --json` names it
+    /// Signature of the failure, as in `rep memory` or `rep verify --json`
     #[arg(value_name = "SIGNATURE")]
     signature: String,
-    /// A patch, as `git diff` writes it
+    /// A patch in the format of `git diff`
     #[arg(long, value_name = "FILE", group = "remedy")]
     patch: Option<Utf8PathBuf>,
-    /// Words for whoever mends it
+    /// Advice for the person or agent who fixes it
     #[arg(long, value_name = "TEXT", group = "remedy")]
     advice: Option<String>,
-    /// A program with its arguments, up to the end of the line; no shell reads them
+    /// A program with its arguments, up to the end of the line; no shell is involved
     #[arg(long, value_name = "WORD", group = "remedy", num_args = 1.., allow_hyphen_values = true)]
     command: Vec<String>,
-    /// A file that must be there (may be repeated)
+    /// Apply the fix only if this file exists (may be repeated)
     #[arg(long = "if-exists", value_name = "PATH")]
     if_exists: Vec<String>,
     #[command(flatten)]
     scope: ScopeArg,
 }
 
-/// What to forget.
+/// Arguments of `rep memory forget`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForgetArgs {
-    /// The failure, or the start of its signature
+    /// Signature of the failure, or a prefix of it
     #[arg(value_name = "SIGNATURE", required_unless_present = "all")]
     signature: Option<String>,
-    /// All of this repository
+    /// Forget all failures of this repository
     #[arg(long, conflicts_with = "signature")]
     all: bool,
     #[command(flatten)]
@@ -162,7 +163,7 @@ pub(crate) fn teach(ctx: &Ctx<'_>, args: &TeachArgs, ui: &mut Ui<'_>) -> Outcome
     Ok(Exit::Done)
 }
 
-/// A failure that somebody speaks of before it happened.
+/// Creates the record of a failure that is taught before it has occurred.
 fn unseen(scope: &str, signature: &str) -> Known {
     let now_ms = now_ms();
     Known {
@@ -206,12 +207,11 @@ pub(crate) fn forget(ctx: &Ctx<'_>, args: &ForgetArgs, ui: &mut Ui<'_>) -> Outco
         let failures = journal.unlearn(&scope, signature.as_deref()).await.map_err(failed)?;
         Ok::<_, Failure>(ForgottenJson { scope, failures })
     })?;
-    match ui.json {
-        true => ui.print_json(&done)?,
-        false => {
-            let count = ui::count(usize::try_from(done.failures).unwrap_or(0), "failure");
-            writeln!(ui.out, "Forgot {count} of {}.", done.scope)?;
-        }
+    if ui.json {
+        ui.print_json(&done)?;
+    } else {
+        let count = ui::count(usize::try_from(done.failures).unwrap_or(0), "failure");
+        writeln!(ui.out, "Forgot {count} of {}.", done.scope)?;
     }
     Ok(Exit::Done)
 }

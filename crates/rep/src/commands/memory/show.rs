@@ -1,4 +1,4 @@
-//! `rep memory show`: a failure and its fixes.
+//! `rep memory show`: prints a failure and its fixes.
 
 use repertoire_checks::memory::Memory;
 use repertoire_journal::{Failure as Known, FailureFilter, Journal};
@@ -12,13 +12,13 @@ use crate::runs_text::Clock;
 use crate::schema::improve::{FailureJson, FixJson};
 use crate::ui::{self, Ui};
 
-/// Lines of a patch that are shown.
+/// Maximum number of lines shown of a patch.
 const PATCH_LINES_SHOWN: usize = 40;
 
-/// Which failure.
+/// Arguments of `rep memory show`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its signature, or the start of it
+    /// Signature of the failure, or a prefix of it
     #[arg(value_name = "SIGNATURE")]
     signature: String,
     #[command(flatten)]
@@ -39,14 +39,15 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         });
         Ok::<_, Failure>(FailureJson { fixes: fixes.collect(), failure })
     })?;
-    match ui.json {
-        true => ui.print_json(&json)?,
-        false => print(&json, ui)?,
+    if ui.json {
+        ui.print_json(&json)?;
+    } else {
+        print(&json, ui)?;
     }
     Ok(Exit::Done)
 }
 
-/// The failure that somebody means.
+/// Finds a failure by a prefix of its signature, which must match only one.
 pub(super) async fn find(
     journal: &Journal,
     scope: &str,

@@ -1,4 +1,4 @@
-//! `rep plan check`: what is wrong with a plan.
+//! `rep plan check`: reports problems in a plan.
 
 use camino::Utf8Path;
 use repertoire_plan::codes;
@@ -14,12 +14,12 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::plan::PlanCheckJson;
 use crate::ui::{self, Ui};
 
-/// Which plan.
+/// Arguments of `rep plan check`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     plan: PlanArg,
-    /// Show information too, not only errors and warnings
+    /// Show informational findings too, not only errors and warnings
     #[arg(long, short)]
     verbose: bool,
     /// Treat warnings as errors
@@ -33,10 +33,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let count =
         |severity: Severity| found.iter().filter(|found| found.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let exit = match errors > 0 || args.strict && warnings > 0 {
-        true => Exit::No,
-        false => Exit::Done,
-    };
+    let exit = if errors > 0 || args.strict && warnings > 0 { Exit::No } else { Exit::Done };
     if ui.json {
         ui.print_json(&PlanCheckJson {
             plan: plan.source().path().to_string(),
@@ -78,10 +75,10 @@ fn summary(plan: &Plan, (errors, warnings, hidden): (usize, usize, usize), ui: &
     line
 }
 
-/// Everything that is wrong with a plan, among the skills and files of this place.
+/// Returns all findings about a plan, given the available skills and files.
 pub(super) fn findings(ctx: &Ctx<'_>, plan: &Plan) -> Result<Vec<Diagnostic>, Failure> {
     let names_skills = plan.tasks.iter().any(|task| !task.hints.is_empty());
-    // Most plans name no skill, and need no discovery.
+    // Most plans name no skills, so skip the discovery for them.
     let catalog = if names_skills { Some(ctx.catalog()?) } else { None };
     let known = |name: &str| catalog.is_none_or(|catalog| catalog.resolve(name).is_ok());
     let beside = plan.source().path().parent().unwrap_or(Utf8Path::new(""));
@@ -95,7 +92,7 @@ pub(super) fn findings(ctx: &Ctx<'_>, plan: &Plan) -> Result<Vec<Diagnostic>, Fa
     Ok(found)
 }
 
-/// Names the skill that may be meant.
+/// Adds the most similar skill name to a finding about an unknown skill.
 fn suggest(catalog: &Catalog, plan: &Plan, found: &mut Diagnostic) {
     if found.code != &codes::PLAN_UNKNOWN_SKILL {
         return;

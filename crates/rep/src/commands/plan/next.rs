@@ -1,4 +1,4 @@
-//! `rep plan next`: the task that comes next, and why.
+//! `rep plan next`: shows the task that comes next, and why.
 
 use repertoire_plan::document::{BlockedOn, Choice, Mark, Plan, Priority, Task, select_task};
 use repertoire_text::terminal::printable;
@@ -9,7 +9,7 @@ use crate::failure::{Exit, Outcome};
 use crate::schema::plan::{PlanNextJson, TaskJson, WaitingJson};
 use crate::ui::{self, Ui};
 
-/// Which plan.
+/// Arguments of `rep plan next`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -20,14 +20,15 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let plan = args.plan.read(ctx)?;
     let answer = Answer::of(&plan);
     let exit = if answer.task.is_some() { Exit::Done } else { Exit::No };
-    match ui.json {
-        true => ui.print_json(&answer.json(&plan))?,
-        false => print(&plan, &answer, ui)?,
+    if ui.json {
+        ui.print_json(&answer.json(&plan))?;
+    } else {
+        print(&plan, &answer, ui)?;
     }
     Ok(exit)
 }
 
-/// What comes next.
+/// The task that comes next, or the reason why there is none.
 struct Answer<'a> {
     choice: &'static str,
     task: Option<&'a Task>,
@@ -81,7 +82,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Why this task and no other.
+/// Explains why this task comes first.
 fn why(plan: &Plan, task: &Task) -> String {
     let before: Vec<&Task> = plan.open().filter(|other| other.line < task.line).collect();
     let less_urgent = before.iter().filter(|other| other.priority > task.priority).count();
@@ -113,7 +114,7 @@ fn verb(count: usize, verb: &str) -> String {
     if count == 1 { format!("{verb}s") } else { verb.to_owned() }
 }
 
-/// Why nothing is open.
+/// Explains why no task is open.
 fn nothing(plan: &Plan) -> String {
     let progress = plan.progress();
     let mut text = format!(
@@ -189,18 +190,22 @@ fn print(plan: &Plan, answer: &Answer<'_>, ui: &mut Ui<'_>) -> std::io::Result<(
     Ok(())
 }
 
-/// What the task waited for, and waits for no longer.
+/// Lists the blockers of a task, all of which are finished.
 fn finished(plan: &Plan, task: &Task) -> String {
     let section =
         task.section.map(|at| plan.sections[at].blocked_by.as_slice()).unwrap_or_default();
-    let name = |on: &BlockedOn| match on {
+    let all = task.blocked_by.iter().chain(section);
+    let all = all.filter_map(|blocker| name_of_blocker(plan, &blocker.on));
+    all.collect::<Vec<_>>().join(", ")
+}
+
+fn name_of_blocker(plan: &Plan, on: &BlockedOn) -> Option<String> {
+    match on {
         BlockedOn::Task(id) => {
             let mark = plan.task(id).map_or(Mark::Open, |task| task.mark);
             Some(format!("{id} ({})", mark.described()))
         }
         BlockedOn::Section(at) => Some(format!("\"{}\"", plan.sections[*at].title)),
         BlockedOn::Nothing => None,
-    };
-    let all = task.blocked_by.iter().chain(section).filter_map(|blocker| name(&blocker.on));
-    all.collect::<Vec<_>>().join(", ")
+    }
 }

@@ -1,4 +1,4 @@
-//! `rep plan prompt`: what the next step would be told, to the byte, without running it.
+//! `rep plan prompt`: prints the exact prompt of the next step, without running it.
 
 use repertoire_plan::Preview;
 use repertoire_plan::state::Kind;
@@ -11,15 +11,15 @@ use crate::running::runtime;
 use crate::schema::plan::PlanPromptJson;
 use crate::ui::{self, Ui};
 
-/// Which prompt.
+/// Arguments of `rep plan prompt`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     plan: PlanArg,
-    /// The prompt of a review, whatever comes next
+    /// Print the prompt of a review, whatever comes next
     #[arg(long)]
     review: bool,
-    /// For this task, by its id, instead of the next one
+    /// Print the prompt for the task with this id instead of the next one
     #[arg(long, value_name = "ID")]
     task: Option<String>,
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub(crate) struct Args {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let workspace = ctx.project_dir(None);
     let plan = find_plan(ctx, &args.plan, &workspace)?;
-    // Nothing is run, so the checks are shown as they would be with the user's consent.
+    // Nothing is run, so show the checks as they would be with the user's consent.
     let ctx = &ctx.with_proposal_in_force();
     let request = ctx.plan_request(plan, &workspace, &args.flags)?;
     let kind = args.review.then_some(Kind::Review);
@@ -39,15 +39,17 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let preview = runtime()?
         .block_on(Preview::of(&workspace, &station, &request, kind, task, &learnings))
         .map_err(|error| Failure::no(error.to_string()))?;
-    match ui.json {
-        true => ui.print_json(&PlanPromptJson {
+    if ui.json {
+        ui.print_json(&PlanPromptJson {
             task: preview.task,
             skills: preview.skills,
             events: preview.events,
             prompt: preview.text,
-        })?,
-        // The prompt has no invisible characters; what a terminal acts on in a name of ours is shown all the same.
-        false => write!(ui.out, "{}", ui::printable_lines(&preview.text))?,
+        })?;
+    } else {
+        // Invisible characters were stripped from the prompt already; this escapes terminal control
+        // sequences.
+        write!(ui.out, "{}", ui::printable_lines(&preview.text))?;
     }
     Ok(Exit::Done)
 }

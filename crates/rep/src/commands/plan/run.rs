@@ -1,4 +1,4 @@
-//! `rep plan run`: works through a plan until it is done, and shows what happens.
+//! `rep plan run`: works through a plan until it is done, and prints the progress.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ use crate::running::runtime;
 use crate::runs_text::{Narrator, status_line};
 use crate::ui::Ui;
 
-/// Who pauses a run by pressing a key.
+/// The author of a pause that was requested with Ctrl-C.
 const INTERRUPT: &str = "Ctrl-C";
-/// How often a plan is looked at for new tasks.
+/// Polling interval of the plan file with `--watch`.
 const WATCH_POLL: Duration = Duration::from_secs(1);
-/// How often the journal is looked at when it does not call.
+/// Polling interval of the journal, for changes that it sends no notification of.
 const TELL_POLL: Duration = Duration::from_millis(500);
 
-/// The plan, and how to go about it.
+/// Arguments of `rep plan run`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -42,25 +42,25 @@ pub(crate) struct Args {
     /// Do one task and pause
     #[arg(long)]
     once: bool,
-    /// Stay, and begin again when the plan has new tasks
+    /// When the plan is done, wait for new tasks and start again
     #[arg(long, conflicts_with_all = ["once", "detach"])]
     watch: bool,
     /// Leave the work to a daemon or worker, and return at once
     #[arg(long)]
     detach: bool,
-    /// A name to know the run by; the plan's title otherwise
+    /// Name of the run (default: the plan's title)
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// What a worker has to have to take it (may be repeated)
+    /// Only workers with this label may claim the run (may be repeated)
     #[arg(long = "label", value_name = "LABEL")]
     labels: Vec<String>,
-    /// Let workers on other hosts take it; they need the repository at the same path
+    /// Let workers on other hosts claim it; they need the repository at the same path
     #[arg(long)]
     anywhere: bool,
-    /// What comes first in the queue: larger is earlier
+    /// Priority in the queue; higher runs first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     priority: i32,
-    /// Show what agents say and do
+    /// Show the agents' output and tool calls
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]
@@ -92,10 +92,12 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
                 return detached(&run, ui);
             }
             if request.checks.is_empty() && request.final_checks.is_empty() {
-                ui.note(match request.review {
-                    true => "no checks are declared: nothing but the review stands between an agent's word and `done`",
-                    false => "no checks are declared and nothing is reviewed: `done` will be an agent's word",
-                })?;
+                let warning = if request.review {
+                    "no checks are declared: nothing but the review stands between an agent's word and `done`"
+                } else {
+                    "no checks are declared and nothing is reviewed: `done` will be an agent's word"
+                };
+                ui.note(warning)?;
             }
             let ended = attend(ctx, &journal, &run.id, args.verbose, ui).await?;
             if !args.watch || ended.status != RunStatus::Completed {
@@ -109,7 +111,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     })
 }
 
-/// What would stop a run before its first step is said before there is one.
+/// Checks the preconditions of a run, so that errors are reported before it is created.
 async fn check_first(
     ctx: &Ctx<'_>,
     workspace: &Utf8Path,
@@ -174,15 +176,16 @@ pub(crate) fn not_recorded(error: repertoire_journal::JournalError) -> Failure {
 }
 
 fn detached(run: &Run, ui: &mut Ui<'_>) -> Outcome {
-    match ui.json {
-        true => ui.print_json(run)?,
-        false => writeln!(ui.out, "{}", run.id)?,
+    if ui.json {
+        ui.print_json(run)?;
+    } else {
+        writeln!(ui.out, "{}", run.id)?;
     }
     ui.note(&format!("`rep daemon` works on it; `rep events {} -f` shows how", run.id.short()))?;
     Ok(Exit::Done)
 }
 
-/// Drives a run here, tells what happens, and gives it back however it ended.
+/// Drives a run in this process, prints its progress, and returns its final state.
 pub(crate) async fn attend(
     ctx: &Ctx<'_>,
     journal: &Journal,
@@ -192,7 +195,7 @@ pub(crate) async fn attend(
 ) -> Result<Run, Failure> {
     let (sender, mut at_work) = tokio::sync::mpsc::unbounded_channel::<Event>();
     let sink: Sink = Arc::new(move |event: &Event| {
-        // Nobody listens any more when the command ends.
+        // The receiver is gone once the command ends.
         let _ = sender.send(event.clone());
     });
     let runner = ctx.runner(journal.clone(), Some(sink));
@@ -215,12 +218,12 @@ pub(crate) async fn attend(
         .hint(format!("`rep runs show {}` says how far it is.", id.short())));
     };
     let (shutdown, stop) = (CancellationToken::new(), CancellationToken::new());
-    // Heard from here on, also while something is told.
+    // Install the signal handler now, so Ctrl-C also works while output is printed.
     stop_when_asked(stop.clone())?;
     let drive = runner.drive(claimed, &shutdown);
     tokio::pin!(drive);
     let mut changes = journal.changes();
-    // What was told before the run was resumed is not told again.
+    // Don't repeat what was printed before the run was resumed.
     let mut narrator = Narrator::new(id.clone(), told);
     let mut warned = BTreeSet::new();
     let mut interrupted = false;
@@ -232,7 +235,7 @@ pub(crate) async fn attend(
                     matches!(event.kind, EventKind::Degraded { .. } | EventKind::Warning { .. });
                 let words = serde_json::to_string(&event.kind).unwrap_or_default();
                 if verbose || (is_warning && !ui.json && warned.insert(words)) {
-                    // What was recorded before the agent began comes first.
+                    // Events recorded before the agent started come first.
                     narrator.tell(journal, ui).await?;
                     live.show(&event, ui)?;
                 }
@@ -249,7 +252,8 @@ pub(crate) async fn attend(
     narrator.tell(journal, ui).await?;
     match driven {
         Ok(_) if interrupted => {
-            // Nobody else shall take it from the queue: who pressed the key wants it to stop.
+            // Pause the run, so that no other worker takes it from the queue: the user wants it to
+            // stop.
             let by = INTERRUPT.to_owned();
             let paused = journal.order(id, Command::Pause { by }).await;
             let current = journal.run(id).await.map_err(not_recorded)?;
@@ -265,21 +269,20 @@ pub(crate) async fn attend(
     }
 }
 
-/// Who is asked for a run here has what it asks for.
+/// Returns the run's own labels. A user who starts a run here satisfies them by definition.
 async fn own_labels(journal: &Journal, id: &RunId) -> Result<Vec<String>, Failure> {
     let run = journal.run(id).await.map_err(not_recorded)?;
     let labels = run.into_iter().flat_map(|run| run.labels);
     Ok(labels.filter(|label| !label.starts_with("host:")).collect())
 }
 
-/// How the command ends with a run.
+/// Prints the final state of a run and converts it to an exit code.
 pub(crate) fn verdict(run: &Run, ui: &mut Ui<'_>) -> Outcome {
-    match ui.json {
-        true => ui.print_json_line(run)?,
-        false => {
-            let line = status_line(run, ui);
-            writeln!(ui.out, "{line}")?;
-        }
+    if ui.json {
+        ui.print_json_line(run)?;
+    } else {
+        let line = status_line(run, ui);
+        writeln!(ui.out, "{line}")?;
     }
     let short = run.id.short();
     match run.status {
@@ -313,7 +316,7 @@ pub(crate) fn verdict(run: &Run, ui: &mut Ui<'_>) -> Outcome {
     }
 }
 
-/// Waits until the plan changes and has an open task; false when somebody interrupts.
+/// Waits until the plan has changed and has an open task. Returns false when interrupted.
 async fn wait_for_tasks(plan: &Utf8Path, ui: &mut Ui<'_>) -> Result<bool, Failure> {
     ui.note(&format!("waiting for new tasks in {plan}"))?;
     let read = || fs::read_text(plan, PLAN_BYTES_MAX as u64).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `rep plan status`: a picture of a plan.
+//! `rep plan status`: draws the progress of a plan.
 
 use anstyle::Style;
 use repertoire_plan::document::{Choice, Mark, Plan, Priority, Progress, Task, TaskId, select_task};
@@ -11,12 +11,12 @@ use crate::failure::{Exit, Outcome};
 use crate::schema::plan::PlanStatusJson;
 use crate::ui::{self, Ui};
 
-/// Which plan.
+/// Arguments of `rep plan status`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     plan: PlanArg,
-    /// Show the tasks of sections too that are done
+    /// Show the tasks of finished sections too
     #[arg(long)]
     all: bool,
 }
@@ -42,11 +42,11 @@ fn ignored(plan: &Plan) -> usize {
     plan.sections.iter().map(|section| section.ignored_boxes).sum()
 }
 
-/// What is drawn.
+/// A drawing of a plan, section by section.
 struct Picture<'a> {
     plan: &'a Plan,
     next: Option<TaskId>,
-    /// Whether sections that are done are drawn as their bar alone.
+    /// True if finished sections are drawn as a bar only.
     folds: bool,
 }
 
@@ -59,9 +59,10 @@ impl Picture<'_> {
         let counts = counts(progress);
         let bar_columns = (ui.columns / 3).clamp(10, 40);
         let bar = bar(progress, bar_columns, ui);
-        match bar_columns + 2 + ui::width(&counts) <= ui.columns {
-            true => writeln!(ui.out, "{bar}  {counts}")?,
-            false => writeln!(ui.out, "{bar}\n{}", ui::wrap(&counts, ui.columns, ""))?,
+        if bar_columns + 2 + ui::width(&counts) <= ui.columns {
+            writeln!(ui.out, "{bar}  {counts}")?;
+        } else {
+            writeln!(ui.out, "{bar}\n{}", ui::wrap(&counts, ui.columns, ""))?;
         }
         let names = self.plan.tasks.iter().map(|task| ui::width(&printable(task.id.as_str())));
         let names = names.max().unwrap_or(0).min(12);
@@ -84,7 +85,7 @@ impl Picture<'_> {
     ) -> std::io::Result<()> {
         let progress = Progress::of(tasks);
         writeln!(ui.out)?;
-        // The title of the plan is drawn already, with a bar of its own.
+        // The plan's title has been drawn already, with its own bar.
         let is_title = |at: &usize| {
             let section = &self.plan.sections[*at];
             section.level == 1 && self.plan.title.as_ref() == Some(&section.title)
@@ -104,7 +105,7 @@ impl Picture<'_> {
         if folded {
             return Ok(());
         }
-        // What every open task of a section waits for is told once.
+        // Reasons that all open tasks of a section share are printed only once.
         let mut told: Vec<String> = Vec::new();
         for task in tasks {
             self.task(task, names, &mut told, ui)?;
@@ -165,7 +166,7 @@ impl Picture<'_> {
     }
 }
 
-/// Reasons in one sentence.
+/// Joins reasons into one sentence.
 fn joined(reasons: &[&str]) -> String {
     let (waits, others): (Vec<&str>, Vec<&str>) =
         reasons.iter().partition(|why| why.starts_with("waits for "));
@@ -174,10 +175,10 @@ fn joined(reasons: &[&str]) -> String {
     others.into_iter().map(str::to_owned).chain(waits).collect::<Vec<_>>().join("; ")
 }
 
-/// Reviewed, implemented, failed, and what is left.
+/// Draws the shares of reviewed, implemented, failed and remaining tasks.
 fn bar(progress: Progress, columns: usize, ui: &Ui<'_>) -> String {
     let total = progress.total().max(1);
-    // What is done so far, in columns; a part that is there shows, and a bar is full only at the end.
+    // Round up, so that every non-empty share is visible, but fill the bar only when all is done.
     let up_to = |count: usize| (count * columns).div_ceil(total).min(columns);
     let not_full = |count: usize, at: usize| {
         if count < progress.total() && at == columns { columns - 1 } else { at }
@@ -224,7 +225,7 @@ fn style_of(mark: Mark) -> Style {
     }
 }
 
-/// What the picture leaves out.
+/// Prints the errors and counts that the drawing leaves out.
 fn footer(plan: &Plan, errors: usize, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let mut lines = Vec::new();
     if let Some(why) = &plan.fallback {

@@ -1,4 +1,4 @@
-//! `rep review list` and `rep review show`: reviews that were made before.
+//! `rep review list` and `rep review show`: list and print earlier reviews.
 
 use repertoire_review::store::StoreError;
 
@@ -7,18 +7,18 @@ use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::{self, Ui};
 
-/// How many.
+/// Arguments of `rep review list`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
-    /// Most that are listed
+    /// List at most this many reviews
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     max: usize,
 }
 
-/// Which one, and how.
+/// Arguments of `rep review show`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// The review, how its name begins, or `last`
+    /// Name of the review, a prefix of it, or `last`
     #[arg(value_name = "REVIEW", default_value = "last")]
     name: String,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `rep review --dry-run`: what every agent would be told.
+//! `rep review --dry-run`: prints the prompt of every agent.
 
 use repertoire_review::finding::Phase;
 use repertoire_review::pipeline::Plan;

@@ -1,4 +1,4 @@
-//! `rep review skills`: what a review takes from skills.
+//! `rep review skills`: prints the review data in skills.
 
 use repertoire_review::extract::{extract, to_yaml};
 use repertoire_text::terminal;
@@ -9,10 +9,10 @@ use crate::commands::resolve_all;
 use crate::failure::{Exit, Outcome};
 use crate::ui::Ui;
 
-/// Which skills.
+/// Arguments of `rep review skills`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The skills, as NAME or PLUGIN:NAME
+    /// Names of the skills, as NAME or PLUGIN:NAME
     #[arg(value_name = "NAME", required = true, value_delimiter = ',')]
     names: Vec<String>,
 }
@@ -29,9 +29,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         }
         skills.push(extracted.skill);
     }
-    match ui.json {
-        true => ui.print_json(&json!({ "resolved_skills": skills }))?,
-        false => write!(ui.out, "{}", to_yaml(&skills))?,
+    if ui.json {
+        ui.print_json(&json!({ "resolved_skills": skills }))?;
+    } else {
+        write!(ui.out, "{}", to_yaml(&skills))?;
     }
     Ok(Exit::Done)
 }

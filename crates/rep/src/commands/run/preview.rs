@@ -1,4 +1,4 @@
-//! `rep run --dry-run`: the exact prompt, and nothing sent.
+//! `rep run --dry-run`: prints the exact prompt and sends nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -53,25 +53,21 @@ fn print(
     ui: &mut Ui<'_>,
 ) -> std::io::Result<()> {
     let Preview { model, agent, messages, tools, tokens, .. } = preview;
-    let fact = |ui: &Ui<'_>, name: &str| ui.paint(ui::FAINT, ui::pad(name, 7));
-    writeln!(ui.out, "{} {}", fact(ui, "agent"), ui::fit(&agent.name, 60))?;
+    writeln!(ui.out, "{} {}", paint_label("agent", ui), ui::fit(&agent.name, 60))?;
     match backend {
-        Some(backend) => writeln!(ui.out, "{} {backend}", fact(ui, "backend"))?,
-        None => writeln!(ui.out, "{} {model}", fact(ui, "model"))?,
+        Some(backend) => writeln!(ui.out, "{} {backend}", paint_label("backend", ui))?,
+        None => writeln!(ui.out, "{} {model}", paint_label("model", ui))?,
     }
     print_skills(events, ui)?;
     for message in messages {
         print_message(message, ui)?;
     }
-    let size = |tool: &repertoire_model::ToolSpec| {
-        tool.description.len() + tool.parameters.to_string().len()
-    };
-    heading("tools", tools.iter().map(size).sum(), ui)?;
+    heading("tools", tools.iter().map(tool_bytes).sum(), ui)?;
     for tool in tools {
         let first = tool.description.lines().next().unwrap_or_default();
         let room = ui.columns.saturating_sub(32).max(20);
         let about = ui::fit(first, room);
-        let size = ui.paint(ui::FAINT, format!("{:>5}", size(tool) / 4));
+        let size = ui.paint(ui::FAINT, format!("{:>5}", tool_bytes(tool) / 4));
         writeln!(ui.out, "{size}  {} {about}", ui::pad(&tool.name, 16))?;
     }
     let whole = preview.body.to_string().len();
@@ -83,7 +79,15 @@ fn print(
     writeln!(ui.out, "{line}")
 }
 
-/// As they would be told of in a run.
+fn paint_label(name: &str, ui: &Ui<'_>) -> String {
+    ui.paint(ui::FAINT, ui::pad(name, 7))
+}
+
+fn tool_bytes(tool: &repertoire_model::ToolSpec) -> usize {
+    tool.description.len() + tool.parameters.to_string().len()
+}
+
+/// Prints the selected skills in the same form as a real run does.
 fn print_skills(events: &[Event], ui: &mut Ui<'_>) -> std::io::Result<()> {
     let mut lines = Vec::new();
     let mut inner = Ui {

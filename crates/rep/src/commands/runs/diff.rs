@@ -1,4 +1,4 @@
-//! `rep runs diff`: what a run changed.
+//! `rep runs diff`: shows the changes of a run.
 
 use repertoire::runs::{DiffError, diff};
 
@@ -9,15 +9,15 @@ use crate::running::runtime;
 use crate::schema::runs::{ChangedFile, RunDiffJson};
 use crate::ui::{self, Ui};
 
-/// Columns of the bars beside the files.
+/// Maximum width of the bars beside the files.
 const BAR_COLUMNS: u64 = 30;
 
-/// Which run.
+/// Arguments of `rep runs diff`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     run: RunArg,
-    /// Print the files and how many lines changed
+    /// Print only the files and their number of changed lines
     #[arg(long)]
     stat: bool,
 }
@@ -37,9 +37,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         ui.print_json(&found)?;
         return Ok(Exit::Done);
     }
-    match args.stat {
-        true => print_stat(&found, ui)?,
-        false => print_text(ctx, &found, ui)?,
+    if args.stat {
+        print_stat(&found, ui)?;
+    } else {
+        print_text(ctx, &found, ui)?;
     }
     if found.source == "record" {
         ui.note("the branch of the run is gone: this is what it left behind")?;
@@ -63,7 +64,8 @@ fn not_told(error: DiffError) -> Failure {
     }
 }
 
-/// To a terminal in colour, with what would move the cursor made visible; elsewhere as it is, for `git apply`.
+/// Prints the diff. A terminal gets colour and escaped control characters; anything else gets the
+/// raw text, for `git apply`.
 fn print_text(ctx: &Ctx<'_>, found: &RunDiffJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let text = found.text.as_deref().unwrap_or_default();
     if text.is_empty() {
@@ -92,8 +94,7 @@ fn print_stat(found: &RunDiffJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     if found.files.is_empty() {
         return writeln!(ui.err, "nothing was changed");
     }
-    let lines = |file: &ChangedFile| file.insertions.unwrap_or(0) + file.deletions.unwrap_or(0);
-    let most = found.files.iter().map(lines).max().unwrap_or(0).max(1);
+    let most = found.files.iter().map(changed_lines).max().unwrap_or(0).max(1);
     let figures = most.to_string().len().max(3);
     let bar = BAR_COLUMNS.min(most);
     let room = ui.columns.saturating_sub(figures + 5 + bar as usize).max(12);
@@ -112,6 +113,10 @@ fn print_stat(found: &RunDiffJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     }
     let files = ui::count(found.files.len(), "file");
     writeln!(ui.out, "{files} changed, {} lines came, {} went", found.insertions, found.deletions)
+}
+
+fn changed_lines(file: &ChangedFile) -> u64 {
+    file.insertions.unwrap_or(0) + file.deletions.unwrap_or(0)
 }
 
 fn name(file: &ChangedFile) -> String {

@@ -1,4 +1,4 @@
-//! `rep runs list`: a table, the newest first.
+//! `rep runs list`: prints runs as a table, the newest first.
 
 use clap::ValueEnum;
 use repertoire::runs;
@@ -12,27 +12,27 @@ use crate::runs_text::{Clock, short_dollars, short_time, status_style};
 use crate::schema::runs::{RunRow, RunsJson};
 use crate::ui::{self, Ui};
 
-/// Runs that are listed where nothing else is asked.
+/// Number of runs listed by default.
 const SHOWN: u32 = 20;
-/// Columns that a workspace takes at most.
+/// Maximum width of the workspace column.
 const WORKSPACE_COLUMNS_MAX: usize = 32;
 
-/// Which runs.
+/// Filters of `rep runs list`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
-    /// List all of them, not only the latest
+    /// List all runs, not only the latest
     #[arg(long, conflicts_with = "limit")]
     all: bool,
-    /// Only runs that are so far (may be repeated, or a list)
+    /// Only runs with this status (may be repeated, or a comma-separated list)
     #[arg(long, value_enum, value_name = "STATUS", value_delimiter = ',')]
     status: Vec<StatusArg>,
     /// Only runs of this project
     #[arg(long)]
     here: bool,
-    /// Most runs to list [default: 20]
+    /// List at most this many runs [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: Option<u32>,
-    /// Go on where another list ended
+    /// Continue at the cursor that a previous list ended with
     #[arg(long, value_name = "CURSOR")]
     before: Option<u64>,
 }
@@ -110,7 +110,7 @@ async fn read(
     }
 }
 
-/// The cells of a row, without those that share what room is left.
+/// The formatted cells of a row.
 struct Cells<'a> {
     row: &'a RunRow,
     workspace: String,
@@ -119,37 +119,32 @@ struct Cells<'a> {
 }
 
 const FIGURES: [&str; 5] = ["steps", "tasks", "time", "cost", "age"];
-/// Figures that are left out first, by their place.
+/// Indexes of the figures that are dropped first on a narrow screen.
 const DROPPED: [usize; 2] = [0, 2];
-/// A name that is shorter than this tells nothing.
+/// Minimum useful width of a name.
 const NAME_COLUMNS_MIN: usize = 16;
 const STATUS_COLUMNS: usize = 9;
 const ID_COLUMNS: usize = 8;
-/// A place that is shorter than its heading tells nothing.
+/// Minimum useful width of a workspace, which is that of its heading.
 const WORKSPACE_COLUMNS_MIN: usize = 9;
 
 fn table(ctx: &Ctx<'_>, rows: &[RunRow], ui: &mut Ui<'_>) -> std::io::Result<()> {
     let clock = Clock::local(now_ms());
     let cells: Vec<Cells<'_>> = rows.iter().map(|row| cells(ctx, row, &clock)).collect();
-    let widest = |at: usize| {
+    let mut widths: [usize; 5] = std::array::from_fn(|at| {
         let cells = cells.iter().map(|cells| ui::width(&cells.figures[at]));
         cells.chain([FIGURES[at].len()]).max().unwrap_or(0)
-    };
-    let mut widths: [usize; 5] = std::array::from_fn(widest);
-    let fixed = |widths: [usize; 5]| {
-        let figures: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
-        ID_COLUMNS + 2 + STATUS_COLUMNS + 2 + figures
-    };
-    // On a narrow screen the name matters more than how often and how long.
+    });
+    // On a narrow screen, the name matters more than the number of steps and the time.
     for dropped in DROPPED {
-        if ui.columns < fixed(widths) + NAME_COLUMNS_MIN {
+        if ui.columns < fixed_columns(widths) + NAME_COLUMNS_MIN {
             widths[dropped] = 0;
         }
     }
     let names = cells.iter().map(|cells| ui::width(&cells.row.name)).max().unwrap_or(0).max(4);
     let places = cells.iter().map(|cells| ui::width(&cells.workspace)).max().unwrap_or(0);
     let places = places.max(WORKSPACE_COLUMNS_MIN);
-    let room = ui.columns.saturating_sub(fixed(widths));
+    let room = ui.columns.saturating_sub(fixed_columns(widths));
     let (name, place) = shares(names, places.min(WORKSPACE_COLUMNS_MAX), room);
     let head = line("id", "status", ("name", name), ("workspace", place), FIGURES, widths);
     writeln!(ui.out, "{}", ui.paint(ui::FAINT, head.trim_end()))?;
@@ -165,12 +160,20 @@ fn table(ctx: &Ctx<'_>, rows: &[RunRow], ui: &mut Ui<'_>) -> std::io::Result<()>
     Ok(())
 }
 
-/// How many columns name and place get: what they want if there is room, and else the name gets more.
+/// The width of all columns but name and workspace.
+fn fixed_columns(widths: [usize; 5]) -> usize {
+    let figures: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
+    ID_COLUMNS + 2 + STATUS_COLUMNS + 2 + figures
+}
+
+/// Divides the room between name and workspace. Both get their full width if there is room;
+/// otherwise the name gets more.
 fn shares(names: usize, places: usize, room: usize) -> (usize, usize) {
     let place = room.saturating_sub(names + 2).max(room / 3).min(places);
-    match place < WORKSPACE_COLUMNS_MIN {
-        true => (names.min(room), 0),
-        false => (names.min(room.saturating_sub(place + 2)), place),
+    if place < WORKSPACE_COLUMNS_MIN {
+        (names.min(room), 0)
+    } else {
+        (names.min(room.saturating_sub(place + 2)), place)
     }
 }
 
@@ -193,7 +196,7 @@ fn line(
     out
 }
 
-/// The end of a path tells more than its beginning.
+/// Truncates a path at its start, since its end says more.
 fn tail(path: &str, columns: usize) -> String {
     if ui::width(path) <= columns {
         return path.to_owned();
@@ -210,9 +213,10 @@ fn tail(path: &str, columns: usize) -> String {
 }
 
 fn cells<'a>(ctx: &Ctx<'_>, row: &'a RunRow, clock: &Clock) -> Cells<'a> {
-    let workspace = match ctx.project_dir(None) == row.workspace.as_str() {
-        true => "here".to_owned(),
-        false => ctx.config.places().shorten(row.workspace.as_str().into()),
+    let workspace = if ctx.project_dir(None) == row.workspace.as_str() {
+        "here".to_owned()
+    } else {
+        ctx.config.places().shorten(row.workspace.as_str().into())
     };
     let tasks = row.tasks.map_or("-".to_owned(), |tasks| format!("{}/{}", tasks.done, tasks.all));
     let cost = match (row.cost_usd, row.cost_is_partial) {

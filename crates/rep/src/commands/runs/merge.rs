@@ -1,4 +1,4 @@
-//! `rep runs merge`: takes over what a run changed.
+//! `rep runs merge`: merges the changes of a run.
 
 use camino::Utf8Path;
 use repertoire_plan::EndingWord;
@@ -14,18 +14,18 @@ use crate::runs_text::words;
 use crate::schema::runs::DeliveredJson;
 use crate::ui::{self, Ui};
 
-/// Which run, and how.
+/// Arguments of `rep runs merge`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     run: RunArg,
-    /// Make one commit of it
+    /// Squash the changes into one commit
     #[arg(long, conflicts_with = "branch")]
     squash: bool,
-    /// Leave it on a branch of its own: for a pull request
+    /// Put the changes on a branch of their own, for a pull request
     #[arg(long)]
     branch: bool,
-    /// Take it although the run is not completed: nothing vouches for the work then
+    /// Merge even if the run is not completed; nothing vouches for the work then
     #[arg(long)]
     force: bool,
 }
@@ -91,13 +91,12 @@ fn tell(delivered: &Payload, is_new: bool, ui: &mut Ui<'_>) -> Outcome {
         })?;
         return Ok(Exit::Done);
     }
-    match is_new {
-        true => {
-            let line = ui.paint(ui::GOOD, words(delivered));
-            writeln!(ui.out, "{line}")?;
-            ui.note("`rep runs prune` removes worktrees whose work is merged")?;
-        }
-        false => writeln!(ui.out, "{}: there was nothing new", words(delivered))?,
+    if is_new {
+        let line = ui.paint(ui::GOOD, words(delivered));
+        writeln!(ui.out, "{line}")?;
+        ui.note("`rep runs prune` removes worktrees whose work is merged")?;
+    } else {
+        writeln!(ui.out, "{}: there was nothing new", words(delivered))?;
     }
     Ok(Exit::Done)
 }

@@ -1,11 +1,11 @@
-//! What can be done with a run as it is, as commands to type.
+//! Suggests commands for a run, depending on its state.
 
 use repertoire_journal::run::Run;
 use repertoire_journal::{RunStatus, Wish};
 
 use crate::schema::runs::{DeliveredJson, RunCommand};
 
-/// What can be done next, the most likely first.
+/// Returns the commands that make sense next, the most likely first.
 pub(crate) fn commands(
     run: &Run,
     failed_tasks: usize,
@@ -69,15 +69,15 @@ pub(crate) fn commands(
     out
 }
 
-/// A limit that is reached.
+/// A limit that a run has reached.
 pub(crate) struct Exhausted {
-    /// What is used up, for people.
+    /// The amount used and the limit, for people.
     pub(crate) what: String,
-    /// The flag that would raise it, with a number that would do.
+    /// The option that would raise the limit, with a sufficient value.
     pub(crate) flag: String,
 }
 
-/// Which limit a run has reached, if any: it would stop at once if it went on.
+/// Returns the limit that a run has reached, if any. Such a run would stop at once if resumed.
 pub(crate) fn exhausted(run: &Run) -> Option<Exhausted> {
     let (limits, spent) = (&run.limits, &run.spent);
     if let Some(max) = limits.cost_usd.filter(|max| spent.cost_usd() >= *max) {

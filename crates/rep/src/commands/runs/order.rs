@@ -1,4 +1,4 @@
-//! `rep runs pause`, `resume`, `cancel`, `retry` and `steer`: what people tell runs to do.
+//! `rep runs pause`, `resume`, `cancel`, `retry` and `steer`: control a run.
 
 use std::time::Duration;
 
@@ -16,58 +16,59 @@ use crate::running::runtime;
 use crate::runs_text::status_line;
 use crate::ui::{self, Ui};
 
-/// Which run to pause.
+/// Arguments of `rep runs pause`
 #[derive(Debug, clap::Args)]
 pub(crate) struct PauseArgs {
     #[command(flatten)]
     run: RunArg,
 }
 
-/// Which run goes on, and with what.
+/// Arguments of `rep runs resume`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     run: RunArg,
-    /// Most US dollars of the whole run from now on
+    /// Stop when the whole run has cost this many US dollars, instead of the previous limit
     #[arg(long, value_name = "USD", value_parser = crate::running::dollars)]
     max_cost: Option<f64>,
-    /// Most tokens of the whole run from now on
+    /// Stop when the whole run has used this many tokens, instead of the previous limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
-    /// Longest time at work of the whole run from now on, as 90s, 10m or 1h
+    /// Stop when the whole run has worked for this long, such as 90s, 10m or 1h, instead of the
+    /// previous limit
     #[arg(long, value_name = "TIME", value_parser = duration)]
     max_time: Option<Duration>,
-    /// Work on it in this terminal, and show what happens
+    /// Work on it in this terminal, and show the progress
     #[arg(long)]
     here: bool,
 }
 
-/// Which run to end.
+/// Arguments of `rep runs cancel`
 #[derive(Debug, clap::Args)]
 pub(crate) struct CancelArgs {
     #[command(flatten)]
     run: RunArg,
 }
 
-/// What to try again.
+/// Arguments of `rep runs retry`
 #[derive(Debug, clap::Args)]
 pub(crate) struct RetryArgs {
     #[command(flatten)]
     run: RunArg,
-    /// Only this task (may be repeated); all that failed otherwise
+    /// Retry only this task (may be repeated; default: all failed tasks)
     #[arg(long = "task", value_name = "ID")]
     tasks: Vec<String>,
-    /// Work on it in this terminal, and show what happens
+    /// Work on it in this terminal, and show the progress
     #[arg(long)]
     here: bool,
 }
 
-/// What to say to a run.
+/// Arguments of `rep runs steer`
 #[derive(Debug, clap::Args)]
 pub(crate) struct SteerArgs {
     #[command(flatten)]
     run: RunArg,
-    /// What the next prompt begins with
+    /// The instruction that the next prompt begins with
     #[arg(required = true, value_name = "NOTE")]
     note: Vec<String>,
 }
@@ -136,13 +137,13 @@ pub(crate) fn retry(ctx: &Ctx<'_>, args: &RetryArgs, ui: &mut Ui<'_>) -> Outcome
     })
 }
 
-/// The run as it is once it is certain whether its worker is gone. Waits for that if need be.
+/// Finds a run and waits, if necessary, until it is certain whether its worker is gone.
 async fn found(ctx: &Ctx<'_>, run: &RunArg, ui: &mut Ui<'_>) -> Result<(Journal, Run), Failure> {
     let journal = ctx.journal_of_runs().await?;
     let run = run.find(&journal).await?;
     let mut on_wait = |left: Duration| {
         let time = ui::time(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-        // A closed standard error does not stop the command.
+        // A closed standard error must not stop the command.
         let _ = ui.note(&format!("waiting up to {time} to see whether its worker is gone"));
     };
     journal.settle(&run.id, &mut on_wait).await.map_err(failed)?;
@@ -155,16 +156,15 @@ async fn order(journal: &Journal, run: &Run, order: Command) -> Result<Run, Fail
 }
 
 fn tell(run: &Run, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    match ui.json {
-        true => ui.print_json(run),
-        false => {
-            let line = status_line(run, ui);
-            writeln!(ui.out, "{line}")
-        }
+    if ui.json {
+        ui.print_json(run)
+    } else {
+        let line = status_line(run, ui);
+        writeln!(ui.out, "{line}")
     }
 }
 
-/// Works on it here, or says who does.
+/// Works on the run in this terminal, or says which worker will.
 async fn go_on(ctx: &Ctx<'_>, journal: &Journal, run: Run, here: bool, ui: &mut Ui<'_>) -> Outcome {
     if here {
         let ended = attend(ctx, journal, &run.id, false, ui).await?;
@@ -209,7 +209,8 @@ async fn who_works(journal: &Journal, run: &Run) -> Result<String, Failure> {
     })
 }
 
-/// What the run may use from now on: what was said, and what held before; nothing if nothing was said.
+/// Returns the new limits: the given ones, and the previous ones for the rest. `None` if none were
+/// given. Fails if the run would stop again at once.
 fn limits(args: &ResumeArgs, run: &Run) -> Result<Option<Limits>, Failure> {
     let said = Limits {
         cost_usd: args.max_cost,
@@ -223,7 +224,7 @@ fn limits(args: &ResumeArgs, run: &Run) -> Result<Option<Limits>, Failure> {
     };
     let short = run.id.short();
     let then = Run { limits, ..run.clone() };
-    // One that is over is refused by the journal, with a better reason.
+    // The journal refuses a completed run itself, with a better message.
     if let Some(limit) = exhausted(&then).filter(|_| run.status != RunStatus::Completed) {
         return Err(Failure::no(format!(
             "run {short} would stop again at once: it has used {}",
@@ -234,7 +235,7 @@ fn limits(args: &ResumeArgs, run: &Run) -> Result<Option<Limits>, Failure> {
     Ok((said != Limits::default()).then_some(limits))
 }
 
-/// Refuses tasks that the run does not have, which would otherwise be silently passed over.
+/// Fails if the run lacks one of the given tasks, which would otherwise be ignored silently.
 async fn known(journal: &Journal, run: &Run, tasks: &[String]) -> Result<(), Failure> {
     if tasks.is_empty() {
         return Ok(());

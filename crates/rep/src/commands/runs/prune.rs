@@ -1,4 +1,4 @@
-//! `rep runs prune`: removes worktrees whose work is merged, in every workspace that runs know.
+//! `rep runs prune`: removes worktrees whose work is merged, in all workspaces of recorded runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use crate::runs_text::short_oid;
 use crate::schema::runs::{KeptJson, PruneJson, RemovedJson, WorkspaceProblem};
 use crate::ui::{self, Ui};
 
-/// How far to go.
+/// Arguments of `rep runs prune`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Say what would be removed, and remove nothing
+    /// Say what would be removed, without removing it
     #[arg(long)]
     dry_run: bool,
 }
@@ -28,17 +28,19 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         prune(ctx, args, &journal).await.map(Some)
     })?;
     let Some(done) = done else {
-        match ui.json {
-            true => ui.print_json(&empty(args))?,
-            false => writeln!(ui.out, "{NO_RUNS}")?,
+        if ui.json {
+            ui.print_json(&empty(args))?;
+        } else {
+            writeln!(ui.out, "{NO_RUNS}")?;
         }
         return Ok(Exit::Done);
     };
-    match ui.json {
-        true => ui.print_json(&done)?,
-        false => print(ctx, &done, ui)?,
+    if ui.json {
+        ui.print_json(&done)?;
+    } else {
+        print(ctx, &done, ui)?;
     }
-    // A project that was deleted has nothing to remove.
+    // A workspace that was deleted has nothing to prune, so it is not an error.
     let in_the_way = done.failed.iter().any(|one| Utf8Path::new(&one.workspace).exists());
     Ok(if in_the_way { Exit::No } else { Exit::Done })
 }
@@ -52,16 +54,17 @@ async fn prune(ctx: &Ctx<'_>, args: &Args, journal: &Journal) -> Result<PruneJso
     let (statuses, workspaces) = known(journal).await?;
     let in_use = |run: &str| statuses.get(run).is_none_or(|status| !status.is_over());
     let mut done = empty(args);
-    // Several workspaces may be of one repository.
+    // Several workspaces may belong to one repository.
     let mut seen = BTreeSet::new();
     for workspace in workspaces {
         let git = ctx.git(workspace.as_str())?;
         let common = match git.common_dir().await {
             Ok(common) => common,
             Err(error) => {
-                let why = match Utf8Path::new(&workspace).exists() {
-                    true => error.to_string(),
-                    false => "the folder is gone".to_owned(),
+                let why = if Utf8Path::new(&workspace).exists() {
+                    error.to_string()
+                } else {
+                    "the folder is gone".to_owned()
                 };
                 done.failed.push(WorkspaceProblem { workspace, why });
                 continue;
@@ -71,9 +74,10 @@ async fn prune(ctx: &Ctx<'_>, args: &Args, journal: &Journal) -> Result<PruneJso
             continue;
         }
         let worktrees = Worktrees::new(git, ctx.run_places().worktrees);
-        let pruned = match args.dry_run {
-            true => worktrees.prunable(&in_use).await,
-            false => worktrees.prune(&in_use).await,
+        let pruned = if args.dry_run {
+            worktrees.prunable(&in_use).await
+        } else {
+            worktrees.prune(&in_use).await
         };
         match pruned {
             Ok(pruned) => take_down(&mut done, pruned, &statuses),
@@ -88,7 +92,7 @@ async fn prune(ctx: &Ctx<'_>, args: &Args, journal: &Journal) -> Result<PruneJso
     Ok(done)
 }
 
-/// How far runs are, and where they work.
+/// Returns the status of every run, and the workspaces of all runs.
 async fn known(
     journal: &Journal,
 ) -> Result<(BTreeMap<String, RunStatus>, BTreeSet<String>), Failure> {

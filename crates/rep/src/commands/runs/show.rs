@@ -1,4 +1,4 @@
-//! `rep runs show`: everything about a run on one screen.
+//! `rep runs show`: shows everything about a run on one screen.
 
 use repertoire_plan::document::Mark;
 use repertoire_journal::fold::Folded;
@@ -16,12 +16,12 @@ mod print;
 
 pub(crate) use print::print;
 
-/// Which run.
+/// Arguments of `rep runs show`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     run: RunArg,
-    /// Show all steps, files and words, not only what fits a screen
+    /// Show all steps, tasks and files, not only as many as fit a screen
     #[arg(long)]
     all: bool,
 }
@@ -32,9 +32,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         let run = args.run.find(&journal).await?;
         gather(ctx, &journal, run).await
     })?;
-    match ui.json {
-        true => ui.print_json(&shown)?,
-        false => print(ctx, &shown, args.all, ui)?,
+    if ui.json {
+        ui.print_json(&shown)?;
+    } else {
+        print(ctx, &shown, args.all, ui)?;
     }
     Ok(Exit::Done)
 }
@@ -47,13 +48,13 @@ async fn gather(ctx: &Ctx<'_>, journal: &Journal, run: Run) -> Result<RunJson, F
     Ok(shown)
 }
 
-/// A run as it was after some of its events.
+/// Rebuilds the state of a run after the given events.
 pub(crate) fn as_it_was(events: &[Event]) -> Result<Option<RunJson>, String> {
     let folded = Folded::replay(events).map_err(|error| error.to_string())?;
     Ok(folded.run.map(|run| RunJson::of_events(run, folded.steps, events)))
 }
 
-/// The mark of a word of the journal.
+/// Parses the journal's word for a mark. Unknown words count as open.
 fn mark_of(word: &str) -> Mark {
     use repertoire_plan::state::mark_word;
     Mark::ALL.into_iter().find(|mark| mark_word(*mark) == word).unwrap_or(Mark::Open)

@@ -1,4 +1,4 @@
-//! The settings that a run was started with, compared with those of its project now.
+//! Compares the settings that a run was started with to the current settings of its project.
 
 use camino::Utf8Path;
 use repertoire_checks::declared::Check;
@@ -11,17 +11,18 @@ use crate::env::Env;
 use crate::failure::Failure;
 use crate::ui::Ui;
 
-/// Says that a run keeps the settings it was started with, if its project has others now.
+/// Notes that a run keeps the settings it was started with, if its project has different ones now.
 ///
 /// # Errors
 ///
-/// When `--consent` is given for settings that the run does not use: they would not come into force.
+/// Fails if `--consent` is given for settings that the run does not use, since they would not take
+/// effect.
 pub(super) fn compare(ctx: &Ctx<'_>, run: &Run, ui: &mut Ui<'_>) -> Result<(), Failure> {
     let Some(request) = plan_request(run) else { return Ok(()) };
     let workspace = Utf8Path::new(&run.workspace);
     let env = Env { here: workspace.to_owned(), moved: true, ..ctx.env.clone() };
     let consents = ctx.config.flag_consents().to_vec();
-    // The run may have been started in a subfolder with settings of its own.
+    // The run may have been started in a subfolder with its own settings.
     let config = if ctx.project_dir(None) == workspace {
         ctx.config.clone()
     } else {
@@ -50,7 +51,8 @@ pub(super) fn compare(ctx: &Ctx<'_>, run: &Run, ui: &mut Ui<'_>) -> Result<(), F
     Ok(())
 }
 
-/// The request of a run of a plan whose project is on this machine. Runs of GitHub take their settings from the base branch.
+/// Returns the request of a plan run whose project is on this machine. GitHub runs are left out,
+/// since they take their settings from the base branch.
 fn plan_request(run: &Run) -> Option<PlanRequest> {
     let is_here = run.kind == KIND && Utf8Path::new(&run.workspace).is_dir();
     let request: PlanRequest = serde_json::from_value(run.request.clone()).ok()?;
@@ -67,15 +69,16 @@ fn restart_hint(run: &Run) -> String {
     )
 }
 
-/// The acting keys that have other values now than when the run was started. All of them have to be in force in `current`.
+/// Returns the keys of settings that start programs and differ from those of the run. `current`
+/// must have all of them in force.
 fn changed_keys(current: &Ctx<'_>, request: &PlanRequest) -> Vec<&'static str> {
     let config = &current.config;
     let setup = config.text("plan.setup").filter(|command| !command.trim().is_empty());
-    // Checks that cannot be read are not those of the run.
+    // Checks that cannot be parsed count as changed.
     let differ = |name: &str, started: &[Check]| {
         current.checks(name).map_or(true, |declared| !is_declared_or_typed(started, &declared))
     };
-    // `--self-improve` switches it on for one run, so only the setting that the run lacks is told.
+    // `--self-improve` turns it on for one run, so only report the setting if the run lacks it.
     let lacks_improve = config.flag("plan.self_improve") && request.improve.is_none();
     [
         ("plan.setup", setup != request.setup.as_deref()),
@@ -89,7 +92,7 @@ fn changed_keys(current: &Ctx<'_>, request: &PlanRequest) -> Vec<&'static str> {
     .collect()
 }
 
-/// Whether the checks of a run are those that are declared, followed by those of `--check`.
+/// Returns true if the checks of a run are the declared ones, followed by those of `--check`.
 fn is_declared_or_typed(started: &[Check], declared: &[Check]) -> bool {
     let Some(typed) = started.strip_prefix(declared) else { return false };
     typed.iter().enumerate().all(|(at, check)| check.name == format!("check-{}", at + 1))

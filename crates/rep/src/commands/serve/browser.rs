@@ -1,5 +1,6 @@
-//! Opens a link in the user's browser. The link is a secret and arguments can be read by every user of a machine, so the
-//! browser is given a file that leads there, which only its owner can read.
+//! Opens a link in the user's browser. The link contains a secret, and every user of the machine
+//! can read command lines, so the browser gets the path of a private file that redirects to the
+//! link.
 
 use std::process::{Command, Stdio};
 
@@ -8,10 +9,10 @@ use repertoire_text::fs;
 
 use crate::env::Env;
 
-/// Programs that open what they are given with whatever the user likes best.
+/// Programs that open a file with the user's preferred browser.
 const OPENERS: [&str; 4] = ["xdg-open", "open", "wslview", "x-www-browser"];
 
-/// Opens a link, or says why not.
+/// Opens a link. The error says why it was not possible.
 pub(super) fn open(env: &Env, link: &str) -> Result<(), String> {
     let chosen = env.var("BROWSER").and_then(|name| env.program(name));
     let opener = chosen.or_else(|| OPENERS.iter().find_map(|name| env.program(name)));
@@ -20,12 +21,13 @@ pub(super) fn open(env: &Env, link: &str) -> Result<(), String> {
     let mut command = Command::new(&opener);
     command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| format!("{opener}: {error}"))?;
-    // Somebody has to hear that it ended; a browser may run for hours.
+    // Reap the child without waiting for it here: a browser may run for hours.
     std::thread::spawn(move || child.wait());
     Ok(())
 }
 
-/// A page that does nothing but lead to the link. It stays until the next one: what it holds is good once, and not for long.
+/// Writes a page that redirects to the link. The next call overwrites it; the code in it works once
+/// and expires soon.
 fn leading_to(env: &Env, link: &str) -> std::io::Result<Utf8PathBuf> {
     let path = env.data_dir().join("serve").join("open.html");
     let text = format!(

@@ -1,17 +1,16 @@
-//! Whether a client is set up, and would reach us. A command is only started if it is this program: the file of a project may
-//! have been written by anybody.
+//! `rep setup --check`: checks that a client is set up and can reach the server. The command is
+//! started only if it is this program, since a project's file can come from anyone.
 
-use camino::Utf8Path;
 use repertoire_serve::clients::probe::{Probe, Probed};
 use serde_json::Value;
 
-use super::{One, own_program};
+use super::{One, is_same_file, own_program};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::running::runtime;
 use crate::schema::serve::SetupCheckJson;
 use crate::ui::{self, Ui, count};
 
-/// The tool that every client needs to have.
+/// The tool that the server must offer.
 const LOADS: &str = "skill";
 
 pub(super) fn run(one: &One<'_>, ui: &mut Ui<'_>) -> Outcome {
@@ -46,7 +45,7 @@ pub(super) fn run(one: &One<'_>, ui: &mut Ui<'_>) -> Outcome {
     }
 }
 
-/// What is the same whatever was found.
+/// The fields that are the same for every result.
 fn blank(one: &One<'_>) -> SetupCheckJson {
     SetupCheckJson {
         client: one.client.id.clone(),
@@ -91,18 +90,19 @@ fn examine(one: &One<'_>) -> Result<(String, Probed), Failure> {
     Ok((format!("{} names `{}`", one.short(), command.join(" ")), probed))
 }
 
-/// The program that a client would start, if it is one that may be started to see.
+/// Returns the program that a client would start. Fails unless it is this program with the argument
+/// `mcp`, so that it is safe to start.
 fn this_program(one: &One<'_>, program: &str, args: &[String]) -> Result<String, Failure> {
-    let found = match program.contains('/') {
-        true => Some(one.ctx.project_dir(None).join(program)),
-        false => one.ctx.env.program(program),
+    let found = if program.contains('/') {
+        Some(one.ctx.project_dir(None).join(program))
+    } else {
+        one.ctx.env.program(program)
     };
     let found = found.filter(|path| path.is_file()).ok_or_else(|| {
         again(one, Failure::no(format!("`{program}`, which {} names, is not there", one.short())))
             .hint("A program that is named without a folder has to be on PATH.")
     })?;
-    let real = |path: &Utf8Path| path.canonicalize_utf8().ok();
-    let is_ours = own_program().is_some_and(|own| real(&own) == real(&found));
+    let is_ours = own_program().is_some_and(|own| is_same_file(&own, &found));
     if !is_ours || args != ["mcp"] {
         let command = format!("{program} {}", args.join(" "));
         return Err(again(

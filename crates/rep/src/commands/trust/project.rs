@@ -1,4 +1,4 @@
-//! `rep trust --project`: the user's consent to the settings of a project that start programs.
+//! `rep trust --project`: records the user's consent to the project's settings that start programs.
 
 use repertoire_skill::trust::{Lock, Trust};
 
@@ -9,7 +9,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::TrustProjectJson;
 use crate::ui::{self, Ui};
 
-/// The name of the settings in the list of everything that is trusted.
+/// Name of the settings in the list of `rep trust`.
 pub(super) const ROW_NAME: &str = "(settings)";
 const NOTHING: &str = "no settings of this project start programs, so there is nothing to agree to";
 
@@ -49,7 +49,7 @@ pub(super) fn run(ctx: &Ctx<'_>, revoke: bool, ui: &mut Ui<'_>) -> Outcome {
 }
 
 fn withdraw(ctx: &Ctx<'_>, ui: &mut Ui<'_>) -> Outcome {
-    // A folder whose settings are gone can still have a consent.
+    // Consent may still be recorded for a folder whose settings are gone.
     let folder = match ctx.config.proposal() {
         Some(proposal) => proposal.folder,
         None => ctx.config.places().project().to_owned(),
@@ -66,7 +66,7 @@ fn standing(ctx: &Ctx<'_>) -> Result<Option<Standing>, Failure> {
     ctx.config.proposal().map(|proposal| ctx.standing(proposal)).transpose()
 }
 
-/// The settings in the list of everything that is trusted.
+/// Prints the project's settings as a row in the list of `rep trust`.
 pub(super) fn print_row(ctx: &Ctx<'_>, columns: usize, ui: &mut Ui<'_>) -> Result<(), Failure> {
     let Some(standing) = standing(ctx)? else { return Ok(()) };
     let files: Vec<String> =
@@ -87,8 +87,8 @@ pub(super) fn as_json(ctx: &Ctx<'_>) -> Result<Option<TrustProjectJson>, Failure
 
 fn json_of(standing: &Standing) -> TrustProjectJson {
     let proposal = &standing.proposal;
-    let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
-    let settings = proposal.settings.iter().map(|(key, text)| (key.to_owned(), value(text)));
+    let settings =
+        proposal.settings.iter().map(|(key, text)| (key.to_owned(), parse_or_quote(text)));
     TrustProjectJson {
         folder: proposal.folder.to_string(),
         files: proposal.files.iter().map(ToString::to_string).collect(),
@@ -96,4 +96,9 @@ fn json_of(standing: &Standing) -> TrustProjectJson {
         trust: standing.trust,
         settings: settings.collect(),
     }
+}
+
+/// Parses a value as JSON. A text that is not JSON becomes a string.
+fn parse_or_quote(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }

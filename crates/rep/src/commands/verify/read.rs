@@ -1,4 +1,4 @@
-//! `rep verify --read`: what is wrong, by the output of a command that has already run.
+//! `rep verify --read`: analyses the output of a command that has already run.
 
 use std::io::Read as _;
 
@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::verify::VerifyReadJson;
 use crate::ui::{Ui, thousands};
 
-/// Most of a file that is looked at. Analysis takes the two ends of what is longer than it likes.
+/// Maximum number of bytes read. The analysis itself keeps only the two ends of longer output.
 const BYTES_MAX: u64 = 16 * ANALYSED_BYTES_MAX as u64;
 
 pub(super) fn run(ctx: &Ctx<'_>, args: &Args, file: &Utf8Path, ui: &mut Ui<'_>) -> Outcome {
@@ -47,7 +47,8 @@ fn print(args: &Args, file: &Utf8Path, analysis: Analysis, ui: &mut Ui<'_>) -> R
     Ok(())
 }
 
-/// Reads the output to analyse, which may contain any bytes, and says so if it is longer than [`BYTES_MAX`].
+/// Reads the output to analyse, which may contain any bytes. Prints a note if it is longer than
+/// [`BYTES_MAX`].
 fn output(ctx: &Ctx<'_>, file: &Utf8Path, ui: &mut Ui<'_>) -> Result<String, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("`--read {file}`: {error}"));
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! `rep workflow ask`: a sub-agent asks the user, and the engine relays it.
+//! `rep workflow ask`: lets a sub-agent ask the user a question.
 
 use repertoire_flow::engine::{Action, Input};
 use repertoire_flow::state::UserQuestion;
@@ -8,10 +8,10 @@ use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
-/// Which run, and what is asked.
+/// Arguments of `rep workflow ask`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The run, or the start of its name
+    /// Name of the run, or a prefix of it
     run: String,
     /// One to three questions as JSON: id, ask, and two or three options
     #[arg(required = true, value_name = "QUESTION")]
@@ -23,9 +23,10 @@ pub(crate) struct Args {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let mut questions: Vec<UserQuestion> = Vec::new();
     for text in &args.questions {
-        let read = match text.trim_start().starts_with('[') {
-            true => serde_json::from_str::<Vec<UserQuestion>>(text),
-            false => serde_json::from_str(text).map(|question| vec![question]),
+        let read = if text.trim_start().starts_with('[') {
+            serde_json::from_str::<Vec<UserQuestion>>(text)
+        } else {
+            serde_json::from_str(text).map(|question| vec![question])
         };
         questions.extend(read.map_err(|error| {
             Failure::usage(format!("this is no question: {error}"))

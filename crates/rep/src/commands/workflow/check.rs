@@ -1,4 +1,4 @@
-//! `rep workflow check`: every way, every gate, every name.
+//! `rep workflow check`: checks every path, every gate and every name in workflows.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_flow::file::{self, Loaded};
@@ -13,10 +13,10 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::workflow::{CheckJson, CheckedJson};
 use crate::ui::{self, Ui};
 
-/// What to check.
+/// Arguments of `rep workflow check`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Names, skills' folders or workflow.yaml files; every workflow that is discovered, if none are given
+    /// Names, skill folders or workflow.yaml files (default: all discovered workflows)
     #[arg(value_name = "PATH")]
     paths: Vec<String>,
 }
@@ -48,10 +48,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     for loaded in &all {
         for found in &loaded.diagnostics {
             let text = loaded.source.text();
-            // Nobody typed the path of what was found by name, so it is shown as short as it goes.
-            let path = found.path.as_ref().map(|path| match path.is_absolute() {
-                true => ctx.config.places().shorten(path).into(),
-                false => path.clone(),
+            // Shorten the path if the user didn't type it.
+            let path = found.path.as_ref().map(|path| {
+                if path.is_absolute() {
+                    ctx.config.places().shorten(path).into()
+                } else {
+                    path.clone()
+                }
             });
             let found = Diagnostic { path, ..found.clone() };
             writeln!(ui.out, "{}", terminal::render(&found, Some(text), ui.diagnostics_colour()))?;
@@ -71,7 +74,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(exit)
 }
 
-/// The workflows behind what was typed: a path if there is one, otherwise a name.
+/// Loads the workflows of an argument: a path if it exists, otherwise a name.
 fn of(ctx: &Ctx<'_>, typed: &str) -> Result<Vec<Loaded>, Failure> {
     let path = ctx.typed_path(Utf8Path::new(typed));
     let is_file_name = typed.ends_with(".yaml") || typed.ends_with(".yml");
@@ -84,24 +87,19 @@ fn of(ctx: &Ctx<'_>, typed: &str) -> Result<Vec<Loaded>, Failure> {
         let whole = loaded.name == entry.skill.name;
         return Ok(if whole { file::load(&entry.skill) } else { vec![loaded] });
     }
-    let dir = match path.is_dir() {
-        true => path.clone(),
-        false => owner(&path),
-    };
+    let dir = if path.is_dir() { path.clone() } else { owner(&path) };
     let all = in_folder(&dir)?;
     let is_one = |loaded: &Loaded| loaded.source.path() == path;
-    match path.is_dir() {
-        true => Ok(all),
-        false => Ok(all.into_iter().filter(is_one).collect()),
-    }
+    if path.is_dir() { Ok(all) } else { Ok(all.into_iter().filter(is_one).collect()) }
 }
 
-/// The skill's folder of a file: the one above `workflows/`, or the one that it is in.
+/// Returns the skill folder of a workflow file: the folder above `workflows/`, or its own folder.
 fn owner(file: &Utf8Path) -> Utf8PathBuf {
     let dir = file.parent().filter(|dir| !dir.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
-    match dir.file_name() == Some(file::FOLDER) && !dir.join("SKILL.md").exists() {
-        true => dir.parent().unwrap_or(dir).to_owned(),
-        false => dir.to_owned(),
+    if dir.file_name() == Some(file::FOLDER) && !dir.join("SKILL.md").exists() {
+        dir.parent().unwrap_or(dir).to_owned()
+    } else {
+        dir.to_owned()
     }
 }
 
@@ -117,9 +115,10 @@ fn in_folder(dir: &Utf8Path) -> Result<Vec<Loaded>, Failure> {
         Failure::no(format!("{file} cannot be loaded")).hint(format!("`rep lint {file}` says why."))
     })?;
     let all = file::load(&skill);
-    match all.is_empty() {
-        true => Err(Failure::no(format!("there is no {} in {dir}", file::FILE))),
-        false => Ok(all),
+    if all.is_empty() {
+        Err(Failure::no(format!("there is no {} in {dir}", file::FILE)))
+    } else {
+        Ok(all)
     }
 }
 

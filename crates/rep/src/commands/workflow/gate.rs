@@ -1,4 +1,4 @@
-//! `rep workflow gate`: what a gate decides, and why.
+//! `rep workflow gate`: shows the verdict of a gate, and why.
 
 use repertoire_flow::driver::Run;
 use repertoire_flow::driver::shown::gate_in_question;
@@ -13,12 +13,12 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::workflow::GateJson;
 use crate::ui::{self, Ui};
 
-/// Which run.
+/// Arguments of `rep workflow gate`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The run, or the start of its name
+    /// Name of the run, or a prefix of it
     run: String,
-    /// The gate; by default the one whose review is under way, or the last that was
+    /// The gate (default: the one whose review is in progress, or the last one that was)
     #[arg(long, value_name = "STEP")]
     gate: Option<String>,
 }
@@ -26,13 +26,10 @@ pub(crate) struct Args {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let run = ctx.runs().open(&args.run).map_err(run_failed)?;
     let gate = args.gate.as_deref().map(StepId::from);
-    match print(&run, gate.as_ref(), ui)? {
-        true => Ok(Exit::Done),
-        false => Ok(Exit::No),
-    }
+    if print(&run, gate.as_ref(), ui)? { Ok(Exit::Done) } else { Ok(Exit::No) }
 }
 
-/// Prints what a gate says, and whether it is passed.
+/// Prints the verdict of a gate. Returns true if it is passed.
 pub(super) fn print(run: &Run, wanted: Option<&StepId>, ui: &mut Ui<'_>) -> Result<bool, Failure> {
     let (step, gate) = of(run, wanted)?;
     let none = Review::default();
@@ -87,13 +84,10 @@ pub(super) fn print(run: &Run, wanted: Option<&StepId>, ui: &mut Ui<'_>) -> Resu
     };
     writeln!(ui.out, "{said}")?;
     if passed {
-        let proof = match is_proven(gate, review) {
-            true => {
-                "Self-reviewed: its items were recorded in this run. A declared check is green."
-            }
-            false => {
-                "Self-reviewed, and no declared check has confirmed it: a person has to accept it."
-            }
+        let proof = if is_proven(gate, review) {
+            "Self-reviewed: its items were recorded in this run. A declared check is green."
+        } else {
+            "Self-reviewed, and no declared check has confirmed it: a person has to accept it."
         };
         writeln!(ui.out, "{proof}")?;
     }
@@ -117,7 +111,7 @@ fn print_line(
     writeln!(ui.out, "  {word}  {severity}  {id}  {text}")
 }
 
-/// The gate that is asked about.
+/// Returns the requested gate, or the current one.
 fn of<'a>(run: &'a Run, wanted: Option<&StepId>) -> Result<(&'a StepDef, &'a Gate), Failure> {
     let workflow = run.workflow.workflow();
     let gates = || workflow.gates();

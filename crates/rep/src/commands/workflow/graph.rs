@@ -1,4 +1,4 @@
-//! `rep workflow graph`: a workflow as a picture.
+//! `rep workflow graph`: draws a workflow as a graph.
 
 use repertoire_flow::graph;
 
@@ -7,18 +7,18 @@ use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
-/// Which workflow, and how.
+/// Arguments of `rep workflow graph`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its name, also `skill/name`
+    /// Name of the workflow, also as `skill/name`
     name: String,
-    /// As a Mermaid flowchart, the default
+    /// Print a Mermaid flowchart (the default)
     #[arg(long, group = "form")]
     mermaid: bool,
-    /// As a graph for Graphviz
+    /// Print a graph for Graphviz
     #[arg(long, group = "form")]
     dot: bool,
-    /// As a picture
+    /// Print an SVG image
     #[arg(long, group = "form")]
     svg: bool,
 }

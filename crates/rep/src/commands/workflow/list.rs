@@ -1,4 +1,4 @@
-//! `rep workflow list`.
+//! `rep workflow list`: lists workflows.
 
 use repertoire_flow::driver::shown::rows;
 
@@ -7,10 +7,10 @@ use crate::failure::{Exit, Outcome};
 use crate::schema::workflow::{WorkflowRow, WorkflowsJson};
 use crate::ui::{self, Ui};
 
-/// Which workflows.
+/// Arguments of `rep workflow list`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// List those too that sub-agents go through
+    /// Include workflows for sub-agents
     #[arg(long)]
     all: bool,
 }

@@ -1,11 +1,11 @@
-//! Running what a workflow asks for, with an end by Ctrl-C.
+//! Runs asynchronous work that Ctrl-C cancels.
 
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
 use crate::running::runtime;
 
-/// Waits for work that Ctrl-C ends.
+/// Runs work to its end, and cancels its token on Ctrl-C.
 pub(super) fn attended<T>(
     work: impl AsyncFnOnce(&CancellationToken) -> Result<T, Failure>,
 ) -> Result<T, Failure> {

@@ -1,4 +1,4 @@
-//! `rep workflow record`: what a review has found.
+//! `rep workflow record`: records the findings of a review.
 
 use repertoire_flow::driver::ProgramError;
 use repertoire_flow::driver::desk::{AskedCheck, Record};
@@ -12,21 +12,23 @@ use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
-/// Which run, and what was found.
+/// Arguments of `rep workflow record`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The run, or the start of its name
+    /// Name of the run, or a prefix of it
     run: String,
-    /// Items: `ID=PASS`, `ID=FAIL: finding`, or JSON with id, scope, check, severity, status and finding
+    /// Items: `ID=PASS`, `ID=FAIL: finding`, or JSON with id, scope, check, severity, status and
+    /// finding
     #[arg(value_name = "ITEM")]
     items: Vec<String>,
-    /// Read items as JSON from a file, or from the input if it is `-`
+    /// Read items as JSON from this file, or `-` for standard input
     #[arg(long, value_name = "FILE")]
     from: Option<String>,
-    /// A declared check: its name runs its command; `NAME=PASS` is for one that has none (may be repeated)
+    /// A declared check: NAME runs its command; `NAME=PASS` is for a check without a command (may
+    /// be repeated)
     #[arg(long = "check", value_name = "NAME")]
     checks: Vec<String>,
-    /// The gate that it is for, where several are possible
+    /// The gate to record for, if there are several
     #[arg(long, value_name = "STEP")]
     gate: Option<String>,
 }
@@ -41,7 +43,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let record = Record { gate: gate.clone(), items, checks: asked_checks(args)? };
     let run = ctx.at_desk(async |desk, cancel| {
         let told = |name: &str, command: &str| {
-            // Whether anybody reads it or not, the check is run.
+            // Run the check even if the message cannot be printed.
             let _ = ui.note(&format!("running {name}: {}", printable(command)));
         };
         let run = desk.record(&args.run, record, cancel, told).await;
@@ -64,19 +66,20 @@ fn read_items(ctx: &Ctx<'_>, args: &Args) -> Result<Vec<ItemRecord>, Failure> {
     Ok(all)
 }
 
-/// Checks as they are typed: claimed ones have a verdict, the others are run.
+/// Parses `--check`: `NAME=VERDICT` claims a result, a bare name runs the check.
 fn asked_checks(args: &Args) -> Result<Vec<AskedCheck>, Failure> {
-    let asked = args.checks.iter().map(|text| match text.contains('=') {
-        true => {
+    let asked = args.checks.iter().map(|text| {
+        if text.contains('=') {
             let claimed = items::parse_check(text);
             claimed.map(AskedCheck::Claimed).map_err(|error| Failure::usage(error.to_string()))
+        } else {
+            Ok(AskedCheck::Run(text.clone()))
         }
-        false => Ok(AskedCheck::Run(text.clone())),
     });
     asked.collect()
 }
 
-/// Why a check was not run.
+/// Converts an error of a check that was not run to a failure.
 pub(super) fn not_run(error: ProgramError) -> Failure {
     let message = error.to_string();
     match error {

@@ -1,4 +1,4 @@
-//! `rep workflow resume`: going on with a run that waits for a person, or was left.
+//! `rep workflow resume`: resumes a run that waits for a person or was left.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use crate::cli::Ctx;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
-/// Which run, and what a person says.
+/// Arguments of `rep workflow resume`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The run, or the start of its name; by default the latest of this project that is not over
+    /// Name of the run, or a prefix of it (default: the latest unfinished run of this project)
     run: Option<String>,
-    /// What is decided: continue, must-only, skip, abort, or take:OUTCOME
+    /// The decision: continue, must-only, skip, abort, or take:OUTCOME
     #[arg(long, value_name = "CHOICE", conflicts_with = "answers")]
     choice: Option<String>,
-    /// Why, for the record
+    /// Reason for the decision, for the record
     #[arg(long, value_name = "TEXT", requires = "choice")]
     note: Option<String>,
-    /// The answer to a question (may be repeated)
+    /// Answer to a question (may be repeated)
     #[arg(long = "answer", value_name = "ID=TEXT")]
     answers: Vec<String>,
     #[command(flatten)]
@@ -48,8 +48,9 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     print_standing(&standing, format, ui)
 }
 
-/// The latest run of this project that is not over, and that no sub-agent goes through. What was passed over is told; and
-/// where there are several, nothing is decided for one that was not named.
+/// Returns the latest unfinished run of this project, leaving out those of sub-agents. Broken runs
+/// are skipped with a note. If there are several and `decides` is set, fails, since a decision must
+/// not go to a run that the user did not name.
 fn latest(ctx: &Ctx<'_>, decides: bool, ui: &mut Ui<'_>) -> Result<String, Failure> {
     let here = ctx.project_dir(None);
     let mut open = Vec::new();

@@ -1,4 +1,4 @@
-//! `rep workflow runs`: what was started, and where it is.
+//! `rep workflow runs`: lists the runs of workflows, and removes some.
 
 use repertoire_flow::driver::{Head, Listed};
 
@@ -11,10 +11,10 @@ use crate::ui::{self, Ui};
 
 const SHOWN_MAX: usize = 20;
 
-/// Which runs.
+/// Arguments of `rep workflow runs`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// List all of them, not only the latest
+    /// List all runs, not only the latest 20
     #[arg(long)]
     all: bool,
     #[command(subcommand)]
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 enum Action {
     /// Remove runs
     Rm {
-        /// Their names, or the starts of them
+        /// Names of the runs, or prefixes of them
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
     },
@@ -91,9 +91,10 @@ fn print(
         _ => ui::FAINT,
     };
     let word = ui.paint(style, ui::pad(row.state, 7));
-    let folder = match ctx.project_dir(None) == head.folder {
-        true => "here".to_owned(),
-        false => ctx.config.places().shorten(&head.folder),
+    let folder = if ctx.project_dir(None) == head.folder {
+        "here".to_owned()
+    } else {
+        ctx.config.places().shorten(&head.folder)
     };
     let facts = format!(
         "step {}, turn {} · {} · {}",

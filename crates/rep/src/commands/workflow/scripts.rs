@@ -1,4 +1,4 @@
-//! Skills that are scripts: they print their steps, and are run as they are.
+//! Workflows that are scripts: skills with a program that prints the steps.
 
 use repertoire_flow::driver::{ScriptError, ScriptRun};
 
@@ -8,10 +8,10 @@ use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::{self, Ui};
 
-/// How many of the last lines of a script that has failed are shown.
+/// Maximum number of lines shown of a failed script's output.
 const SAID_LINES_MAX: usize = 5;
 
-/// Where a run of a script is.
+/// Prints the status of a script's run.
 pub(super) fn status(ctx: &Ctx<'_>, wanted: &str, ui: &mut Ui<'_>) -> Outcome {
     let run = ctx.runs().open_script(wanted).map_err(run_failed)?;
     let view = run.view();
@@ -39,7 +39,7 @@ pub(super) fn exit_of(run: &ScriptRun) -> Exit {
     }
 }
 
-/// What went wrong with a script.
+/// Converts an error of a script to a failure.
 pub(super) fn failed(error: ScriptError) -> Failure {
     let message = error.to_string();
     let hint = "Nothing was changed: mend the script (a project's has to be trusted again), and run the same command.";
@@ -50,7 +50,7 @@ pub(super) fn failed(error: ScriptError) -> Failure {
             let mut lines = how.lines();
             let first = lines.next().unwrap_or_default();
             let mut failure = Failure::cannot_run(format!("`{command}` has failed: {first}"));
-            // The end of what it said is where the reason is.
+            // The reason is usually at the end of the output.
             for line in lines.rev().take(SAID_LINES_MAX).collect::<Vec<_>>().into_iter().rev() {
                 failure = failure.hint(line);
             }

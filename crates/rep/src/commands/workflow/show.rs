@@ -1,4 +1,4 @@
-//! `rep workflow show`: the steps of a workflow, and where they lead.
+//! `rep workflow show`: prints the steps of a workflow and their transitions.
 
 use repertoire_flow::workflow::{
     Arg, Decide, Dispatch, Outcome as Ended, StepDef, Target, Workflow,
@@ -11,10 +11,10 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::workflow::WorkflowJson;
 use crate::ui::{self, Ui};
 
-/// Which workflow.
+/// Arguments of `rep workflow show`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its name, also `skill/name`
+    /// Name of the workflow, also as `skill/name`
     name: String,
 }
 
@@ -46,11 +46,10 @@ fn print(workflow: &Workflow, path: &str, ui: &mut Ui<'_>) -> std::io::Result<()
     let facts = format!("{} · {path}", ui::count(workflow.steps.len(), "step"));
     let name = ui.paint(ui::STRONG, printable(&workflow.name));
     let room = ui.columns.saturating_sub(2);
-    match ui::width(&workflow.name) + ui::width(&facts) <= room {
-        true => writeln!(ui.out, "{name}  {}", ui.paint(ui::FAINT, facts))?,
-        false => {
-            writeln!(ui.out, "{name}\n  {}", ui.paint(ui::FAINT, ui::wrap(&facts, room, "  ")))?;
-        }
+    if ui::width(&workflow.name) + ui::width(&facts) <= room {
+        writeln!(ui.out, "{name}  {}", ui.paint(ui::FAINT, facts))?;
+    } else {
+        writeln!(ui.out, "{name}\n  {}", ui.paint(ui::FAINT, ui::wrap(&facts, room, "  ")))?;
     }
     writeln!(ui.out, "  {}\n", ui::wrap(&workflow.description, room, "  "))?;
     if !workflow.parameters.is_empty() {
@@ -76,13 +75,14 @@ fn print(workflow: &Workflow, path: &str, ui: &mut Ui<'_>) -> std::io::Result<()
     Ok(())
 }
 
-/// How narrow the text beside the name of a parameter may become; else it stands below.
+/// Minimum width of the text beside a parameter's name. With less room it goes below.
 const BESIDE_MIN: usize = 28;
 
 fn parameter(name: &str, names: usize, arg: &Arg, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let mut takes = match arg.choices.is_empty() {
-        true => arg.kind.described().to_owned(),
-        false => arg.choices.join(" | "),
+    let mut takes = if arg.choices.is_empty() {
+        arg.kind.described().to_owned()
+    } else {
+        arg.choices.join(" | ")
     };
     match (&arg.default, arg.required) {
         (Some(default), _) => takes.push_str(&format!(", {default} by default")),
@@ -90,14 +90,15 @@ fn parameter(name: &str, names: usize, arg: &Arg, ui: &mut Ui<'_>) -> std::io::R
         (None, false) => {}
     }
     let beside = names + 4;
-    let (start, indent) = match ui.columns >= beside + BESIDE_MIN {
-        true => (format!("{}  ", ui.paint(ui::ACCENT, ui::pad(&printable(name), names))), beside),
-        false => (format!("{}\n      ", ui.paint(ui::ACCENT, printable(name))), 6),
+    let (start, indent) = if ui.columns >= beside + BESIDE_MIN {
+        (format!("{}  ", ui.paint(ui::ACCENT, ui::pad(&printable(name), names))), beside)
+    } else {
+        (format!("{}\n      ", ui.paint(ui::ACCENT, printable(name))), 6)
     };
     let (room, blank) = (ui.columns.saturating_sub(indent), " ".repeat(indent));
     let text = ui::wrap(&arg.description, room, &blank);
     let takes = format!("({takes})");
-    // What it takes is in another colour, so it is wrapped by itself.
+    // Wrapped separately, since it has a different colour.
     let used = text.lines().last().map_or(0, |last| ui::width(last.trim_start()));
     let gap = match used {
         0 => String::new(),
@@ -108,7 +109,8 @@ fn parameter(name: &str, names: usize, arg: &Arg, ui: &mut Ui<'_>) -> std::io::R
     writeln!(ui.out, "  {start}{text}{gap}{takes}")
 }
 
-/// A step with its number. What is special about it and where it leads stand behind it, or below if there is no room.
+/// Prints a step with its number. Its properties and transitions follow on the same line, or below
+/// if there is no room.
 fn line_of(workflow: &Workflow, at: usize, step: &StepDef, ui: &mut Ui<'_>) -> std::io::Result<()> {
     const INDENT: usize = 7;
     let (room, blank) = (ui.columns.saturating_sub(INDENT), " ".repeat(INDENT));
@@ -137,7 +139,7 @@ fn line_of(workflow: &Workflow, at: usize, step: &StepDef, ui: &mut Ui<'_>) -> s
     writeln!(ui.out, "{line}")
 }
 
-/// What is special about a step.
+/// Describes the special properties of a step.
 fn kind(step: &StepDef) -> String {
     let mut parts = Vec::new();
     match &step.decide {
@@ -165,21 +167,25 @@ fn kind(step: &StepDef) -> String {
     parts.join("; ")
 }
 
-/// Where a step leads: nothing to say if it is only the next one.
+/// Lists the transitions of a step.
 fn ways(workflow: &Workflow, step: &StepDef) -> String {
-    let number = |target: &Target| match target {
+    let edges = step.next.edges();
+    if let [(Ended::Ok, target)] = edges.as_slice() {
+        return format!("→ {}", target_number(workflow, target));
+    }
+    let ways = edges
+        .iter()
+        .map(|(outcome, target)| format!("{outcome} → {}", target_number(workflow, target)));
+    ways.collect::<Vec<String>>().join(", ")
+}
+
+fn target_number(workflow: &Workflow, target: &Target) -> String {
+    match target {
         Target::End => "end".to_owned(),
         Target::Step(id) => {
             workflow.number(id).map_or_else(|| "?".to_owned(), |number| number.to_string())
         }
-    };
-    let edges = step.next.edges();
-    if let [(Ended::Ok, target)] = edges.as_slice() {
-        return format!("→ {}", number(target));
     }
-    let ways: Vec<String> =
-        edges.iter().map(|(outcome, target)| format!("{outcome} → {}", number(target))).collect();
-    ways.join(", ")
 }
 
 #[cfg(test)]

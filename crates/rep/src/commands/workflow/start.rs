@@ -1,4 +1,4 @@
-//! `rep workflow start`: a run, at its first step.
+//! `rep workflow start`: starts a run and prints its first step.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::cli::Ctx;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
-/// What to start.
+/// Arguments of `rep workflow start`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The workflow, also `skill/name` for one that sub-agents go through
+    /// The workflow, also `skill/name` for one of a skill's sub-agents
     name: String,
-    /// The value of a parameter; `@FILE` reads a file, `-` the input (may be repeated)
+    /// Value of a parameter; `@FILE` reads a file, `-` standard input (may be repeated)
     #[arg(long = "param", short = 'p', value_name = "NAME=VALUE")]
     parameters: Vec<String>,
-    /// A name for the run; by default the workflow's with a few letters
+    /// Name of the run (default: the workflow's name with a few letters)
     #[arg(long, value_name = "NAME")]
     id: Option<String>,
     /// The run whose sub-agent starts this one

@@ -1,4 +1,4 @@
-//! `rep workflow status`: where a run is, and the way so far.
+//! `rep workflow status`: shows the current step of a run, and its history.
 
 use repertoire_flow::driver::Run;
 use repertoire_flow::state::{ItemStatus, Review, Status};
@@ -10,12 +10,12 @@ use crate::failure::Outcome;
 use crate::schema::workflow::StatusJson;
 use crate::ui::{self, Ui};
 
-/// Which run.
+/// Arguments of `rep workflow status`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The run, or the start of its name
+    /// Name of the run, or a prefix of it
     run: String,
-    /// Show what earlier iterations of reviews have found
+    /// Show the findings of earlier review iterations
     #[arg(long)]
     findings: bool,
 }
@@ -26,7 +26,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let mut run = ctx.runs().open(&args.run).map_err(run_failed)?;
     if !args.findings {
-        // A reviewer who looks here is to look afresh.
+        // Hide earlier findings by default, so that they don't bias a reviewer who reads this.
         for review in run.state.reviews.values_mut() {
             review
                 .rounds
@@ -58,10 +58,10 @@ fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
     match &state.status {
         Status::Active => writeln!(ui.out, "  at {place}, turn {}", state.turn)?,
         Status::Done => {
-            writeln!(ui.out, "  {} after {} turns", ui.paint(ui::GOOD, "done"), state.turn)?
+            writeln!(ui.out, "  {} after {} turns", ui.paint(ui::GOOD, "done"), state.turn)?;
         }
         Status::Aborted => {
-            writeln!(ui.out, "  {} at {place}", ui.paint(ui::BAD, "ended by a person"))?
+            writeln!(ui.out, "  {} at {place}", ui.paint(ui::BAD, "ended by a person"))?;
         }
         Status::Waiting(waiting) => {
             writeln!(ui.out, "  {} at {place}", ui.paint(ui::WARN, "waits for a person"))?;
@@ -97,9 +97,10 @@ fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
     if !state.decisions.is_empty() {
         writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Decided by people"))?;
         for made in &state.decisions {
-            let accepted = match made.accepted.is_empty() {
-                true => String::new(),
-                false => format!("; accepted: {}", made.accepted.join(", ")),
+            let accepted = if made.accepted.is_empty() {
+                String::new()
+            } else {
+                format!("; accepted: {}", made.accepted.join(", "))
             };
             let note =
                 if made.note.is_empty() { String::new() } else { format!(" ({})", made.note) };

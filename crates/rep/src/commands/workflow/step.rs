@@ -1,4 +1,4 @@
-//! `rep workflow step`: where a run is, and going on.
+//! `rep workflow step`: prints the current step of a run, or reports on it and advances.
 
 use std::collections::BTreeMap;
 
@@ -12,31 +12,31 @@ use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
-/// Which run, and what is reported.
+/// Arguments of `rep workflow step`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The run, or the start of its name; with `--step`, a workflow
+    /// Name of the run, or a prefix of it; with `--step`, a workflow
     #[arg(value_name = "RUN")]
     run: String,
-    /// The turn that is reported about, so that the same report twice counts once
+    /// The turn that the report is about, so that a repeated report counts once
     #[arg(long, value_name = "TURN")]
     at: Option<u32>,
-    /// How the step ended
+    /// Outcome of the step
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<String>,
-    /// How sure you are: exploring, low, medium, high or certain
+    /// Level of confidence: exploring, low, medium, high or certain
     #[arg(long, value_name = "LEVEL")]
     confidence: Option<String>,
-    /// The answer to a question of fact: yes, partial or no (may be repeated)
+    /// Answer to a question of fact: yes, partial or no (may be repeated)
     #[arg(long = "fact", value_name = "ID=ANSWER")]
     facts: Vec<String>,
     /// A parameter that the step sets; `@FILE` reads a file (may be repeated)
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// What the step hands over; `@FILE` reads a file, `-` the input
+    /// Output of the step; `@FILE` reads a file, `-` standard input
     #[arg(long, value_name = "TEXT")]
     output: Option<String>,
-    /// The step could not be carried out, and why
+    /// Report that the step could not be carried out, and why
     #[arg(long, value_name = "WHY", conflicts_with_all = ["outcome", "confidence", "facts", "set", "output"])]
     error: Option<String>,
     #[command(flatten)]
@@ -45,20 +45,20 @@ pub(crate) struct Args {
     format: FormatFlag,
 }
 
-/// A step by its number, of a workflow and not of a run: nothing is kept.
+/// A step of a workflow by its number, without a run and without recorded state
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "A step of a workflow, without a run")]
 struct Stateless {
-    /// The number of the step, from 1
+    /// Number of the step, from 1
     #[arg(long, value_name = "N", conflicts_with_all = ["at", "outcome", "confidence", "facts", "set", "output", "error"])]
     step: Option<usize>,
-    /// How many steps there are
+    /// Total number of steps
     #[arg(long, value_name = "M", requires = "step")]
     total_steps: Option<usize>,
-    /// Which time round the review loop this is, from 1
+    /// Iteration of the review loop, from 1
     #[arg(long, value_name = "I", requires = "step")]
     qr_iteration: Option<u32>,
-    /// Whether the step repairs what a review has found
+    /// Print the step as a fix of review findings
     #[arg(
         long,
         value_name = "BOOL",
@@ -68,19 +68,19 @@ struct Stateless {
         default_missing_value = "true"
     )]
     qr_fail: Option<bool>,
-    /// What the review has found, for a gate
+    /// Result of the review, for a gate
     #[arg(long, value_name = "STATUS", requires = "step")]
     qr_status: Option<Status>,
-    /// The value of a parameter (may be repeated)
+    /// Value of a parameter (may be repeated)
     #[arg(long = "param", short = 'p', value_name = "NAME=VALUE", requires = "step")]
     parameters: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Status {
-    /// Nothing that blocks
+    /// Nothing blocks
     Pass,
-    /// Something that blocks
+    /// Something blocks
     Fail,
 }
 
@@ -127,7 +127,7 @@ fn stateless_view(
     stateless(&workflow, &flags, &parameters).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// What is reported, if anything is besides the turn.
+/// Parses the report, or returns `None` if only the turn is given.
 fn said(ctx: &Ctx<'_>, args: &Args) -> Result<Option<Said>, Failure> {
     if let Some(why) = &args.error {
         return Ok(Some(Said::Failed(why.clone())));
@@ -152,21 +152,23 @@ fn said(ctx: &Ctx<'_>, args: &Args) -> Result<Option<Said>, Failure> {
     Ok((report != Report::default()).then_some(Said::Done(report)))
 }
 
-/// A step's command has words that stand for what is to be said; they are not to be said themselves, and there is no way back
-/// from a turn that is over.
+/// Rejects placeholders copied from the printed command. A completed turn cannot be undone, so they
+/// must not be taken for a report.
 fn refuse_placeholders(args: &Args) -> Result<(), Failure> {
-    let is = |given: &Option<String>, word: &str| given.as_deref() == Some(word);
-    let ends = |given: &[String], word: &str| given.iter().any(|text| text.ends_with(word));
     let left = match () {
-        () if is(&args.output, "TEXT") => "--output TEXT",
-        () if is(&args.error, "WHY") => "--error WHY",
-        () if is(&args.confidence, "LEVEL") => "--confidence LEVEL",
-        () if ends(&args.set, "=VALUE") => "--set NAME=VALUE",
-        () if ends(&args.facts, "=ANSWER") => "--fact ID=ANSWER",
+        () if args.output.as_deref() == Some("TEXT") => "--output TEXT",
+        () if args.error.as_deref() == Some("WHY") => "--error WHY",
+        () if args.confidence.as_deref() == Some("LEVEL") => "--confidence LEVEL",
+        () if any_ends_with(&args.set, "=VALUE") => "--set NAME=VALUE",
+        () if any_ends_with(&args.facts, "=ANSWER") => "--fact ID=ANSWER",
         () => return Ok(()),
     };
     Err(Failure::usage(format!("`{left}`: the last word stands for what you have to say"))
         .hint("Put it there; `--output @FILE` reads a file, and `--output -` the input."))
+}
+
+fn any_ends_with(texts: &[String], ending: &str) -> bool {
+    texts.iter().any(|text| text.ends_with(ending))
 }
 
 fn pairs(ctx: &Ctx<'_>, texts: &[String], flag: &str) -> Result<BTreeMap<String, String>, Failure> {

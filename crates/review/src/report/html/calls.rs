@@ -1,4 +1,4 @@
-//! Which calls were planned and made, and what they cost.
+//! The section about planned and actual calls, and their cost.
 
 use super::name;
 use crate::finding::Phase;

@@ -1,4 +1,4 @@
-//! One finding.
+//! The card of a finding.
 
 use super::{esc, name, prose};
 use crate::finding::Fix;
@@ -7,7 +7,7 @@ use crate::report::limits::{FIX_LINES_MAX, LINE_CHARS_MAX};
 use crate::report::words;
 use crate::extract::Severity;
 
-/// The class of a severity.
+/// The CSS class of a severity.
 pub(super) fn class(severity: Severity) -> &'static str {
     match severity {
         Severity::Critical => "critical",
@@ -17,12 +17,13 @@ pub(super) fn class(severity: Severity) -> &'static str {
     }
 }
 
-/// A severity as a label.
+/// The label of a severity.
 pub(super) fn severity(severity: Severity) -> String {
     format!("<span class=\"sev {}\">{severity}</span>", class(severity))
 }
 
-/// A finding as a card under its line. `at` is its place in the review, and `order` that of all findings in the page.
+/// Renders a finding as a card. `at` is its index in the review; `order` lists the indexes of all findings in page
+/// order.
 pub(super) fn card(review: &Review, at: usize, order: &[usize]) -> String {
     let Some(finding) = review.findings.get(at) else { return String::new() };
     let number = at + 1;
@@ -51,7 +52,7 @@ pub(super) fn card(review: &Review, at: usize, order: &[usize]) -> String {
     out
 }
 
-/// What goes wrong, and what agents say besides.
+/// The failure scenario and the additional fields.
 fn points(review: &Review, finding: &Reported) -> String {
     let mut out = String::new();
     let mut point = |label: &str, text: &str, class: &str| {
@@ -101,12 +102,13 @@ fn fix_line(line: &str) -> String {
     format!("<span class=\"{class}\">{}\n</span>", esc(&words::clip(line, LINE_CHARS_MAX)))
 }
 
-/// Who found it, why it is believed, and where the next one is.
+/// The agents, the validation, and links to the previous and next findings.
 fn foot(finding: &Reported, at: usize, order: &[usize]) -> String {
     let agents: Vec<String> = finding.agents.iter().map(|agent| name(agent)).collect();
-    let by = match agents.is_empty() {
-        true => String::new(),
-        false => format!("<span>Found by {}</span>", agents.join(", ")),
+    let by = if agents.is_empty() {
+        String::new()
+    } else {
+        format!("<span>Found by {}</span>", agents.join(", "))
     };
     let here = order.iter().position(|other| *other == at);
     let before = here.and_then(|here| order.get(here.checked_sub(1)?));
@@ -123,7 +125,7 @@ fn foot(finding: &Reported, at: usize, order: &[usize]) -> String {
     )
 }
 
-/// Why something is believed, with a mark that says as much at a glance.
+/// The result of a validation, with a symbol.
 pub(super) fn believed(validation: &Validation) -> String {
     let (class, mark) = match validation {
         Validation::Pattern | Validation::Valid { .. } => ("sure", "✓"),

@@ -1,4 +1,5 @@
-//! The lines of a file as the page shows them: what changed, what is around findings, and where findings go.
+//! Selects the lines of a file that the page shows: changed lines, lines around findings, and the findings between
+//! them.
 
 use crate::extract::Severity;
 
@@ -6,49 +7,48 @@ use crate::change::{ChangedFile, LineKind, LineRange};
 use crate::record::Reported;
 use crate::report::limits::{PAGE_CONTEXT_LINES, PAGE_FILE_LINES_MAX, PAGE_FOLD_LINES_MIN};
 
-/// A line.
+/// A line of the diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) kind: LineKind,
     pub(super) old: Option<u32>,
     pub(super) new: Option<u32>,
     pub(super) text: String,
-    /// The worst of the findings that are about it.
+    /// The highest severity of the findings that cite the line.
     pub(super) cited: Option<Severity>,
 }
 
-/// A part of a file, from the top to the bottom.
+/// A part of a file, in the order of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Lines.
     Lines(Vec<Row>),
-    /// Lines that nobody has to see at once.
+    /// Lines without findings nearby, which are collapsed.
     Fold(Vec<Row>),
-    /// So many lines that have not changed.
+    /// A number of unchanged lines that are not shown.
     Gap(usize),
-    /// So many lines that there is no room for.
+    /// A number of changed lines that exceed the limit.
     Cut(usize),
-    /// Findings, by their places in the review.
+    /// Findings, by their index in the review.
     Findings(Vec<usize>),
 }
 
-/// A row and whether it is near a finding.
+/// A line with a flag that is true near a finding, or a count of hidden lines.
 enum Item {
     Row(Row, bool),
     Gap(usize),
     Cut(usize),
 }
 
-/// The findings of one file with their places in the review.
+/// The findings of one file, with their indexes in the review.
 pub(super) type Found<'a> = [(usize, &'a Reported)];
 
-/// The parts of a file that changed.
+/// The parts of a changed file.
 pub(super) fn of_change(file: &ChangedFile, found: &Found<'_>, lines_max: usize) -> Vec<Part> {
     let items = cap(items(file, found), lines_max.min(PAGE_FILE_LINES_MAX));
     assemble(items, found)
 }
 
-/// The parts of a file of which only excerpts are known.
+/// The parts of a file whose content is unknown, from the excerpts of its findings.
 pub(super) fn of_excerpts(found: &Found<'_>) -> Vec<Part> {
     let mut rows: Vec<Row> = Vec::new();
     for line in found.iter().flat_map(|(_, finding)| &finding.excerpt) {
@@ -85,7 +85,7 @@ fn is_near(found: &Found<'_>, line: u32) -> bool {
     found.iter().any(|(_, finding)| finding.lines.widened(PAGE_CONTEXT_LINES).overlaps(line))
 }
 
-/// All lines that changed with their hunks, all lines around findings, and how many there are in between.
+/// All lines of the hunks, the lines around findings, and the number of lines between them.
 fn items(file: &ChangedFile, found: &Found<'_>) -> Vec<Item> {
     let text: Vec<&str> = file.text.lines().collect();
     let mut items = Vec::new();
@@ -112,13 +112,13 @@ fn items(file: &ChangedFile, found: &Found<'_>) -> Vec<Item> {
     items
 }
 
-/// The numbers of the next line.
+/// The numbers of the next line on both sides.
 struct Next {
     new: u32,
     old: u32,
 }
 
-/// Lines that have not changed up to one that is shown anyway.
+/// Adds the unchanged lines up to `until` that are near a finding, and the gaps between them.
 fn between(items: &mut Vec<Item>, text: &[&str], next: &mut Next, until: u32, found: &Found<'_>) {
     let mut unseen = 0;
     while next.new < until {
@@ -147,7 +147,7 @@ fn between(items: &mut Vec<Item>, text: &[&str], next: &mut Next, until: u32, fo
     }
 }
 
-/// Without the lines that there is no room for; those around findings stay.
+/// Drops lines beyond the limit. Lines near findings are kept.
 fn cap(items: Vec<Item>, lines_max: usize) -> Vec<Item> {
     let mut out = Vec::new();
     let mut room = lines_max;
@@ -170,7 +170,7 @@ fn cap(items: Vec<Item>, lines_max: usize) -> Vec<Item> {
     out
 }
 
-/// Lines in runs, with findings after their last line. Those whose line is not there come first.
+/// Groups lines into parts, with each finding after its last line. Findings whose line is not shown come first.
 fn assemble(items: Vec<Item>, found: &Found<'_>) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut waiting: Vec<(usize, u32)> = Vec::new();
@@ -179,9 +179,10 @@ fn assemble(items: Vec<Item>, found: &Found<'_>) -> Vec<Part> {
         items.iter().any(|item| matches!(item, Item::Row(row, _) if row.new == Some(line)))
     };
     for (at, finding) in found {
-        match is_there(finding.lines.last) {
-            true => waiting.push((*at, finding.lines.last)),
-            false => homeless.push(*at),
+        if is_there(finding.lines.last) {
+            waiting.push((*at, finding.lines.last));
+        } else {
+            homeless.push(*at);
         }
     }
     if !homeless.is_empty() {
@@ -217,7 +218,7 @@ fn assemble(items: Vec<Item>, found: &Found<'_>) -> Vec<Part> {
     parts
 }
 
-/// Lines that belong together: all near findings, or all far from them.
+/// Consecutive lines that are all near findings, or all far from them.
 #[derive(Default)]
 struct Run {
     rows: Vec<Row>,
@@ -225,7 +226,7 @@ struct Run {
 }
 
 impl Run {
-    /// A file without findings is folded as a whole, and nothing within it.
+    /// Adds a line. In a file without findings (`is_plain`), no lines are folded: the whole file is collapsed already.
     fn push(&mut self, parts: &mut Vec<Part>, row: Row, near: bool, is_plain: bool) {
         let near = near || is_plain;
         if near != self.is_near {
@@ -255,7 +256,7 @@ mod tests {
     use crate::finding::Fix;
     use crate::record::Validation;
 
-    /// A file of so many lines, of which some came.
+    /// A file with this number of lines, some of them added.
     fn file(lines: u32, added: LineRange) -> ChangedFile {
         let rows = added.first..=added.last;
         let line = |number: u32| Line {

@@ -1,4 +1,4 @@
-//! The files: their diffs with findings in place.
+//! The files with their diffs and findings.
 
 use camino::Utf8Path;
 use crate::extract::Severity;
@@ -11,27 +11,27 @@ use crate::record::{Reported, Review};
 use crate::report::limits::{LINE_CHARS_MAX, PAGE_LINES_MAX};
 use crate::report::words;
 
-/// A file as the page shows it.
+/// A file of the page.
 pub(super) struct FileView {
     pub(super) path: String,
     old_path: Option<String>,
     status: Option<FileStatus>,
     pub(super) added: usize,
     pub(super) removed: usize,
-    /// Findings, by their places in the review.
+    /// The indexes of its findings in the review.
     pub(super) found: Vec<usize>,
     parts: Vec<Part>,
 }
 
 impl FileView {
-    /// How many of its findings have a severity.
+    /// The number of findings with this severity.
     pub(super) fn with_severity(&self, review: &Review, severity: Severity) -> usize {
         let found = self.found.iter().filter_map(|at| review.findings.get(*at));
         found.filter(|finding| finding.severity == severity).count()
     }
 }
 
-/// All files that were looked at, and those that only findings name.
+/// All reviewed files, and files that only findings name.
 pub(super) fn views(review: &Review, change: &Change) -> Vec<FileView> {
     let mut paths: Vec<&Utf8Path> = review.files.iter().map(|file| file.path.as_path()).collect();
     paths.extend(change.files.iter().map(|file| file.path.as_path()));
@@ -71,7 +71,7 @@ fn view(review: &Review, change: &Change, path: &Utf8Path, room: &mut usize) -> 
     }
 }
 
-/// The files, those without findings closed.
+/// Renders the files. Files without findings are collapsed.
 pub(super) fn sections(review: &Review, files: &[FileView]) -> String {
     let mut out = "<section aria-labelledby=\"files\">\n<h2 id=\"files\">Files</h2>\n".to_owned();
     let order = order(files);
@@ -82,7 +82,7 @@ pub(super) fn sections(review: &Review, files: &[FileView]) -> String {
     out
 }
 
-/// The findings in the order of the page.
+/// The indexes of all findings, in page order.
 fn order(files: &[FileView]) -> Vec<usize> {
     let parts = files.iter().flat_map(|file| &file.parts);
     let found = parts.filter_map(|part| match part {
@@ -138,7 +138,7 @@ fn summary(review: &Review, file: &FileView) -> String {
     out
 }
 
-/// How many findings of which severity a file has.
+/// The number of findings by severity.
 pub(super) fn dots(review: &Review, file: &FileView) -> String {
     let mut out = String::new();
     for severity in Severity::ALL {
@@ -190,11 +190,14 @@ fn row(row: &Row) -> String {
         LineKind::Context => ("c", " "),
     };
     let cited = row.cited.map(|severity| format!(" on {}", class(severity))).unwrap_or_default();
-    let number = |number: Option<u32>| number.map(|number| number.to_string()).unwrap_or_default();
     format!(
         "<div class=\"r {kind}{cited}\"><i class=\"o\">{}</i><i>{}</i><b>{mark}</b><code>{}</code></div>\n",
-        number(row.old),
-        number(row.new),
+        line_number(row.old),
+        line_number(row.new),
         esc(&words::clip(&row.text.replace('\n', "\\n"), LINE_CHARS_MAX))
     )
+}
+
+fn line_number(number: Option<u32>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The top of the page: the verdict, the figures, what to know, and the way to the findings.
+//! The top of the page: verdict, figures, warnings, navigation and overview.
 
 use crate::extract::Severity;
 
@@ -9,7 +9,7 @@ use crate::record::{Review, Subject};
 use crate::report::limits::{LINE_CHARS_MAX, NAME_CHARS_MAX};
 use crate::report::words;
 
-/// `6 findings, 2 critical`.
+/// The headline, such as `6 findings`.
 pub(super) fn verdict(review: &Review) -> String {
     if review.is_clean() {
         let is_whole = review.failed_calls().next().is_none();
@@ -26,7 +26,7 @@ pub(super) fn header(review: &Review) -> String {
         Subject::Code => "Code review",
         Subject::Docs => "Documentation review",
     };
-    // Where somebody did not answer, nothing found is no good news.
+    // If a call failed, a review without findings is incomplete rather than clean.
     let is_whole = review.failed_calls().next().is_none();
     let class = review.worst().map_or(if is_whole { "clean" } else { "minor" }, class);
     let mut facts = vec![format!("<span>{}</span>", name(&review.scope.words))];
@@ -62,7 +62,7 @@ fn commit_name(commit: &str) -> String {
     name(if is_hash { &commit[..end] } else { commit })
 }
 
-/// The severities as parts of one bar, and in words.
+/// A bar of the severities, with a legend.
 fn bar(review: &Review) -> String {
     let all = review.findings.len();
     if all == 0 {
@@ -119,7 +119,7 @@ fn figures(review: &Review) -> String {
     format!("<dl class=\"figures\">{out}</dl>\n")
 }
 
-/// Files and sections, beside the page or above it.
+/// Links to the files.
 pub(super) fn navigation(review: &Review, files: &[FileView]) -> String {
     let mut out = "<nav aria-label=\"Files\">\n<h2>Files</h2>\n<ol>\n".to_owned();
     for (at, file) in files.iter().enumerate() {
@@ -157,7 +157,7 @@ pub(super) fn warnings(review: &Review) -> String {
     format!("<ul class=\"warnings\" aria-label=\"Warnings\">{}</ul>\n", items.join("\n"))
 }
 
-/// The picture of categories by severity, and the findings as a list.
+/// The list of findings, and a table by category and severity.
 pub(super) fn overview(review: &Review) -> String {
     if review.findings.is_empty() {
         return checked(review);
@@ -170,7 +170,7 @@ pub(super) fn overview(review: &Review) -> String {
     )
 }
 
-/// What a clean review looked for.
+/// The categories that a review without findings looked for.
 fn checked(review: &Review) -> String {
     let names: Vec<String> =
         review.categories.iter().map(|known| format!("<li>{}</li>", name(&known.title))).collect();
@@ -218,7 +218,7 @@ fn heat_map(review: &Review) -> String {
     out
 }
 
-/// A cell that leads to the first of its findings.
+/// A cell with a link to the first of its findings.
 fn heat_cell(review: &Review, key: &str, severity: Severity, number: usize) -> String {
     let is_here = |finding: &crate::record::Reported| {
         finding.severity == severity && words::lead(finding) == key

@@ -1,11 +1,11 @@
-//! Words of models as paragraphs, lists and code. Nothing else of Markdown is understood.
+//! Renders model output as paragraphs, lists and code. No other Markdown is interpreted.
 
 use super::esc;
 use crate::report::limits::TEXT_CHARS_MAX;
 use crate::report::spans::{Span, spans};
 use crate::report::words;
 
-/// A text of several lines.
+/// Renders a text of several lines.
 pub(super) fn block(text: &str) -> String {
     let text = words::clip(text.trim(), TEXT_CHARS_MAX);
     let mut writer = Writer::default();
@@ -33,7 +33,7 @@ pub(super) fn block(text: &str) -> String {
     writer.out
 }
 
-/// A line with what is between backticks as code.
+/// Renders a line, with text between backticks as code.
 pub(super) fn inline(text: &str) -> String {
     let parts = spans(text).into_iter().map(|part| match part {
         Span::Text(text) => esc(text),

@@ -1,4 +1,4 @@
-//! What findings mean together, tests, and what was left out.
+//! The end of the page: insights, recommended tests, and left-out findings.
 
 use super::card::{believed, class, severity};
 use super::{name, prose};
@@ -37,7 +37,7 @@ fn show_insight(review: &Review, insight: &Insight) -> String {
     )
 }
 
-/// The name of a finding, as a link where there is such a finding.
+/// The id of a finding, as a link if the finding is reported.
 fn reference(review: &Review, id: &str) -> String {
     match review.findings.iter().position(|finding| finding.id == id) {
         Some(at) => format!("<a href=\"#f{}\">{}</a>", at + 1, name(id)),
@@ -97,17 +97,19 @@ pub(super) fn left_out(review: &Review) -> String {
             words::thousands(more as u64)
         ));
     }
-    let table = match rows.is_empty() {
-        true => String::new(),
-        false => format!(
+    let table = if rows.is_empty() {
+        String::new()
+    } else {
+        format!(
             "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Findings that were left out\"><table>\n\
-             <thead><tr><th scope=\"col\">Finding</th><th scope=\"col\">Agent</th><th scope=\"col\">Why</th></tr></thead>\n\
-             <tbody>\n{rows}</tbody></table></div>\n"
-        ),
+            <thead><tr><th scope=\"col\">Finding</th><th scope=\"col\">Agent</th><th scope=\"col\">Why</th></tr></thead>\n\
+            <tbody>\n{rows}</tbody></table></div>\n"
+        )
     };
-    let words = match review.left_out.is_empty() {
-        true => "no findings".to_owned(),
-        false => words::left_out_words(review),
+    let words = if review.left_out.is_empty() {
+        "no findings".to_owned()
+    } else {
+        words::left_out_words(review)
     };
     format!(
         "<details class=\"more\">\n<summary><h2>Left out</h2><span>{words}</span></summary>\n{table}{}</details>\n",
@@ -124,12 +126,10 @@ fn skipped(review: &Review) -> String {
             format!("<li><code>{}</code> {}</li>", name(file.path.as_str()), name(&file.reason))
         })
         .collect();
-    match items.is_empty() {
-        true => String::new(),
-        false => {
-            format!("<h3>Files that were not looked at</h3>\n<ul class=\"plain\">{items}</ul>\n")
-        }
+    if items.is_empty() {
+        return String::new();
     }
+    format!("<h3>Files that were not looked at</h3>\n<ul class=\"plain\">{items}</ul>\n")
 }
 
 pub(super) fn footer(review: &Review) -> String {

@@ -1,4 +1,4 @@
-//! Which calls were planned and made, and what they cost. What is not known is called unknown.
+//! The section about planned and actual calls, and their cost.
 
 use super::escape::{cell, line};
 use crate::finding::Phase;
@@ -77,7 +77,6 @@ fn call_table(review: &Review) -> String {
 }
 
 fn call_row(call: &Call) -> String {
-    let name = |text: &str| cell(&words::one_line(text, NAME_CHARS_MAX));
     let made = call.outcome != CallOutcome::Skipped;
     let unless_skipped = |text: String| if made { text } else { "–".to_owned() };
     let unknown = || "unknown".to_owned();
@@ -91,18 +90,22 @@ fn call_row(call: &Call) -> String {
         CallOutcome::Skipped | CallOutcome::Unasked => "–".to_owned(),
     };
     let status = match &call.reason {
-        Some(reason) => format!("{}: {}", words::outcome(call.outcome), name(reason)),
+        Some(reason) => format!("{}: {}", words::outcome(call.outcome), name_cell(reason)),
         None => words::outcome(call.outcome).to_owned(),
     };
     let cells = [
         call.phase.to_string(),
-        name(&call.agent),
+        name_cell(&call.agent),
         call.tier.as_str().to_owned(),
-        call.model.as_deref().map_or_else(|| unless_skipped(unknown()), name),
+        call.model.as_deref().map_or_else(|| unless_skipped(unknown()), name_cell),
         unless_skipped(duration),
         findings,
         status,
         unless_skipped(call.cost_usd.map_or_else(unknown, words::dollars)),
     ];
     format!("| {} |", cells.join(" | "))
+}
+
+fn name_cell(text: &str) -> String {
+    cell(&words::one_line(text, NAME_CHARS_MAX))
 }

@@ -1,28 +1,28 @@
-//! Words of models in Markdown: code stays code, lists stay lists, and everything else is text and nothing but text.
+//! Escapes model output for Markdown: code and lists are kept, everything else becomes plain text.
 //!
-//! Escaping is not enough for what readers of Markdown do to plain words: addresses become links, `@name` calls somebody
-//! and `#1` points to an issue. Such words are put into code, where they are only themselves.
+//! Escaping is not enough against automatic links: Markdown renderers link addresses, `@name` mentions a user, and `#1`
+//! refers to an issue. Such words are put into code spans.
 
 use crate::report::limits::TEXT_CHARS_MAX;
 use crate::report::spans::{Span, spans};
 use crate::report::words;
 
-/// One line of text.
+/// Escapes a text on one line.
 pub(super) fn line(text: &str) -> String {
     inline(&one(text), Where::Text)
 }
 
-/// One line of text in a cell of a table.
+/// Escapes a text on one line for a table cell.
 pub(super) fn cell(text: &str) -> String {
     inline(&one(text), Where::Cell)
 }
 
-/// One line of code.
+/// A code span on one line.
 pub(super) fn code(text: &str) -> String {
     span(&one(text), Where::Text)
 }
 
-/// A text of several lines: paragraphs, lists and blocks of code.
+/// Escapes a text of several lines: paragraphs, lists and code blocks.
 pub(super) fn block(text: &str) -> String {
     let text = words::visible(&words::clip(text.trim(), TEXT_CHARS_MAX)).replace('\t', "    ");
     let mut parts: Vec<String> = Vec::new();
@@ -40,14 +40,14 @@ pub(super) fn block(text: &str) -> String {
     squeeze(&parts.join("\n"))
 }
 
-/// A block of code between fences that are longer than any within it.
+/// A code block. Its fence is longer than any run of backticks within.
 pub(super) fn fence(language: &str, text: &str) -> String {
     let text = words::visible(text);
     let fence = "`".repeat(longest_run(&text).max(2) + 1);
     format!("{fence}{language}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
-/// No two blank lines in a row.
+/// Collapses consecutive blank lines.
 fn squeeze(text: &str) -> String {
     let mut out: Vec<&str> = Vec::new();
     for line in text.lines() {
@@ -58,7 +58,7 @@ fn squeeze(text: &str) -> String {
     out.join("\n").trim_end().to_owned()
 }
 
-/// A line of a paragraph, or an item of a list.
+/// Escapes a line of a paragraph, or a list item.
 fn text_line(line: &str) -> String {
     let line = line.trim();
     for mark in ["- ", "* ", "+ "] {
@@ -86,7 +86,7 @@ enum Where {
     Cell,
 }
 
-/// Text with what is between backticks as code.
+/// Escapes a text, with text between backticks as code.
 fn inline(text: &str, place: Where) -> String {
     let parts = spans(text).into_iter().map(|part| match part {
         Span::Text(text) => plain(text, place),
@@ -95,12 +95,12 @@ fn inline(text: &str, place: Where) -> String {
     parts.collect()
 }
 
-/// Code within a line.
+/// A code span within a line.
 fn span(text: &str, place: Where) -> String {
     if text.trim().is_empty() {
         return String::new();
     }
-    // A table ends its cell at a bar, also within code.
+    // A bar ends a table cell even within a code span.
     let text = match place {
         Where::Cell => text.replace('|', "\\|"),
         Where::Text => text.to_owned(),
@@ -121,16 +121,17 @@ fn plain(text: &str, place: Where) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for piece in text.split_inclusive(' ') {
         let word = piece.trim_end_matches(' ');
-        match is_active(word) {
-            true => out.push_str(&span(word, place)),
-            false => out.push_str(&escape(word)),
+        if is_active(word) {
+            out.push_str(&span(word, place));
+        } else {
+            out.push_str(&escape(word));
         }
         out.push_str(&piece[word.len()..]);
     }
     out
 }
 
-/// Whether a reader of Markdown would make something of a word: a link, a mention, a reference.
+/// Returns true if a Markdown renderer would turn the word into a link, a mention or a reference.
 fn is_active(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     let refers = |at: usize| word[at + 1..].starts_with(|c: char| c.is_ascii_digit());
@@ -148,7 +149,7 @@ fn escape(word: &str) -> String {
     for (at, c) in word.char_indices() {
         let anywhere =
             matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '|' | '~' | '$');
-        // These mean something only at the start of a line or before a bracket.
+        // These have a meaning only at the start of a line or before a bracket.
         let at_start = at == 0 && matches!(c, '#' | '+' | '-' | '=' | ':' | '!');
         let numbered =
             matches!(c, '.' | ')') && at > 0 && word[..at].bytes().all(|b| b.is_ascii_digit());

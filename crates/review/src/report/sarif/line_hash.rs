@@ -1,15 +1,15 @@
-//! The hash by which code scanning knows a line again when it has moved.
+//! Computes `primaryLocationLineHash`, by which code scanning recognises a line that has moved.
 //!
-//! GitHub computes it on upload where it is absent, and complains where it is another one, so it has to be the same: the
-//! hundred UTF-16 units from the start of the line on, without blanks, as a number to the base of 37, and how many lines
-//! before had the same.
+//! GitHub computes the hash on upload if it is absent, and warns if it differs from its own, so this must match
+//! exactly: the 100 UTF-16 units from the start of the line, without spaces and tabs, as digits of a number in base 37,
+//! followed by the ordinal among lines with the same hash.
 
-/// Units that count.
+/// The number of UTF-16 units that are hashed.
 const UNITS: usize = 100;
-/// Stands after the end of the file.
+/// Marks the end of the file.
 const END: u16 = u16::MAX;
 
-/// The hash of a line, counted from 1; nothing if there is no such line.
+/// The hash of a line, counted from 1. Returns `None` if the file has no such line.
 pub(super) fn line_hash(text: &str, line: u32) -> Option<String> {
     let (units, starts) = units_and_starts(text);
     let start = *starts.get(usize::try_from(line).ok()?.checked_sub(1)?)?;
@@ -19,7 +19,7 @@ pub(super) fn line_hash(text: &str, line: u32) -> Option<String> {
     Some(format!("{hash:x}:{nth}"))
 }
 
-/// What counts of a text, and where its lines start in it.
+/// The UTF-16 units that are hashed, and the index of each line's first unit.
 fn units_and_starts(text: &str) -> (Vec<u16>, Vec<usize>) {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let (mut units, mut starts) = (Vec::new(), Vec::new());

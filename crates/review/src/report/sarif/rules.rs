@@ -1,4 +1,4 @@
-//! The rules of a report: patterns and categories.
+//! The rules of a SARIF report: patterns and categories.
 
 use crate::extract::Severity;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::{level, text, told_of};
 use crate::record::{LeftOut, Review};
 use crate::report::words;
 
-/// The rules that results are about, in the order in which they are met.
+/// The rules of all results, in the order in which they first occur.
 pub(super) struct Rules {
     rules: Vec<Rule>,
 }
@@ -87,7 +87,7 @@ impl Rule {
     }
 }
 
-/// A number as code scanning wants it: from 9 critical, from 7 high, from 4 medium.
+/// The `security-severity` score. Code scanning maps 9 and above to critical, 7 to high, 4 to medium.
 pub(super) fn security_severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Critical => "9.5",
@@ -97,7 +97,7 @@ pub(super) fn security_severity(severity: Severity) -> &'static str {
     }
 }
 
-/// The rule of a finding that was left out; of an older record, the category of the agent that found it, where its name tells.
+/// The rule id of a left-out finding. Older records have none; there, the agent's name gives the category.
 pub(super) fn of_left_out(review: &Review, left_out: &LeftOut) -> String {
     if let Some(rule) = &left_out.rule {
         return text(rule);

@@ -1,4 +1,4 @@
-//! Lines of a terminal: wrapped, indented, coloured, and harmless.
+//! Writes terminal lines: wrapped, indented, coloured, and without control characters.
 
 use anstyle::Style;
 use repertoire_text::terminal::printable;
@@ -9,10 +9,10 @@ use crate::report::Look;
 use crate::report::limits::{LINE_CHARS_MAX, TEXT_CHARS_MAX};
 use crate::report::words;
 
-/// Narrower than this, nothing can be read.
+/// Minimum width. Narrower text is unreadable.
 const WIDTH_MIN: usize = 30;
 
-/// What is written, and how.
+/// A text under construction, with its width and colours.
 pub(super) struct Pen {
     out: String,
     width: usize,
@@ -38,7 +38,6 @@ impl Pen {
         }
     }
 
-    /// One line.
     pub(super) fn line(&mut self, indent: &str, text: &str, style: Style) {
         self.put(indent, &[(&printable(text), style)]);
     }
@@ -48,7 +47,7 @@ impl Pen {
         self.blank();
     }
 
-    /// A severity and a title, which wraps.
+    /// Writes a severity and a title, wrapped to the width.
     pub(super) fn titled(&mut self, severity: &str, style: Style, title: &str) {
         let room = self.width.saturating_sub(severity.len() + 2);
         let strong = self.styles.strong;
@@ -60,7 +59,7 @@ impl Pen {
         }
     }
 
-    /// Two texts on one line.
+    /// Writes two texts on one line.
     pub(super) fn pair(
         &mut self,
         indent: &str,
@@ -73,7 +72,7 @@ impl Pen {
         self.put(indent, &[(&first, style), ("  ", Style::new()), (&second, other)]);
     }
 
-    /// A text that wraps beside a label. The style is that of the label, or of the text if there is none.
+    /// Writes a text, wrapped beside its label. The style applies to the label, or to the text if the label is empty.
     pub(super) fn wrapped(&mut self, indent: &str, label: &str, text: &str, style: Style) {
         let room = self.width.saturating_sub(indent.len() + label.len());
         let text_style = if label.is_empty() { style } else { Style::new() };
@@ -86,7 +85,7 @@ impl Pen {
         }
     }
 
-    /// A text of several lines, each of which wraps, and a blank line after it.
+    /// Writes a text of several lines, each wrapped, and a blank line after it.
     pub(super) fn paragraphs(&mut self, indent: &str, label: &str, text: &str) {
         let text = words::clip(text.trim(), TEXT_CHARS_MAX);
         if text.is_empty() {
@@ -94,15 +93,16 @@ impl Pen {
         }
         let labelled = format!("{}{text}", printable(label));
         for line in labelled.lines() {
-            match line.trim().is_empty() {
-                true => self.blank(),
-                false => self.wrapped(indent, "", line, Style::new()),
+            if line.trim().is_empty() {
+                self.blank();
+            } else {
+                self.wrapped(indent, "", line, Style::new());
             }
         }
         self.blank();
     }
 
-    /// A line of code after a gutter, cut to the width.
+    /// Writes a line of code after a gutter, truncated to the width.
     pub(super) fn code(&mut self, gutter: &str, gutter_style: Style, text: &str, style: Style) {
         let text = words::visible(text).replace('\t', "    ");
         let room = self.width.saturating_sub(gutter.len());
@@ -110,13 +110,13 @@ impl Pen {
         self.put("", &[(gutter, gutter_style), (text.trim_end(), style)]);
     }
 
-    /// A line of code to be copied: it is as long as it is.
+    /// Writes a line of code that users may copy, so it is neither wrapped nor truncated.
     pub(super) fn whole_code(&mut self, indent: &str, text: &str, style: Style) {
         let text = words::visible(text).replace('\n', "\\n");
         self.put(indent, &[(text.trim_end(), style)]);
     }
 
-    /// All lines go through here: none of them must be a command to a build log.
+    /// Writes a line. All output goes through here, so that no line can be a workflow command in a CI log.
     fn put(&mut self, indent: &str, parts: &[(&str, Style)]) {
         let mut line = indent.to_owned();
         for (text, style) in parts {
@@ -137,7 +137,7 @@ fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// Words in lines of a width, harmless.
+/// Wraps a text to a width, with control characters escaped.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -158,7 +158,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// At most so many columns of a text.
+/// Truncates a text to a number of columns.
 fn cut(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Puts right what is different from a picture.
+//! Compares a work folder with its snapshot and restores protected paths.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -20,30 +20,31 @@ use crate::protected::GIT;
 use crate::confinement::nested::{belongs_to_worktree, is_inert_change, is_inert_part, is_inert_repository};
 use crate::confinement::search::{ClosedFolders, Found, SearchedTree};
 
-/// Most searches after a program. Each moves aside what it finds, up to a limit, so that the next one finds more.
+/// The maximum number of searches after a program. Each moves a limited number of paths aside, and the next may find
+/// more.
 const SEARCHES_MAX: usize = 64;
-/// Most bytes of the name under which something is moved aside.
+/// The maximum length, in bytes, of the name of a file that is moved aside.
 const ASIDE_NAME_BYTES_MAX: usize = 180;
-/// The file of a repository that a command may be allowed to change, if what it adds runs nothing.
+/// The repository file that a command may be allowed to change, if the added lines cannot run anything.
 const CONFIG: &str = "config";
 
-/// The folder for what is moved aside.
+/// The folder to which unwanted files are moved.
 pub(super) enum Aside {
-    /// It is opened when it is needed.
+    /// Opened when it is needed.
     At { spill: Utf8PathBuf, path: Utf8PathBuf },
-    /// It is open already.
+    /// Already open.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "supervisors are for Linux"))]
     Open { folder: OwnedFd, path: Utf8PathBuf },
 }
 
 impl Aside {
-    /// Opens the folder, without following a link that a program left.
+    /// Opens the folder, creating it if needed, without following symlinks that a program left.
     pub(super) fn open(spill: &Utf8Path, path: &Utf8Path) -> io::Result<OwnedFd> {
         std::fs::create_dir_all(spill)?;
         let mut at = open_dir(spill)?;
         let inner = path.strip_prefix(spill).map_err(io::Error::other)?;
         for part in inner.components() {
-            // It may be there already; what it is shows when it is opened.
+            // The folder may exist already. Opening it below shows whether it is a real folder.
             let _ = rustix::fs::mkdirat(&at, part.as_str(), Mode::from_raw_mode(0o700));
             at = open_beneath(&at, Path::new(part.as_str()))?;
         }
@@ -64,22 +65,22 @@ impl Aside {
     }
 }
 
-/// A comparison of a work folder with a picture of it.
+/// A comparison of a work folder with its snapshot.
 pub(super) struct Check<'a> {
-    /// The work folder.
     pub(super) dir: &'a OwnedFd,
     pub(super) aside: &'a Aside,
     pub(super) searched: &'a SearchedTree,
-    /// Ends of paths that a program which runs now may change, if what it adds to them runs nothing.
+    /// Path suffixes that a running program may change, provided that the added lines cannot run anything.
     pub(super) may_change: &'a [&'static str],
 }
 
 impl Check<'_> {
-    /// Puts right what is different, and tells what was.
+    /// Restores protected paths and returns the changes that were found.
     pub(super) fn run(&self, picture: &mut Picture) -> Vec<Change> {
         let mut changes = Vec::new();
         for (path, state) in &mut picture.before {
             let outcome = match self.put_right(path, state) {
+                // The program may have locked a parent folder: unlock it and retry.
                 Some(Outcome::Failed(_)) if unlock_along(self.dir, parent(path)) => {
                     self.put_right(path, state)
                 }
@@ -102,7 +103,7 @@ impl Check<'_> {
     fn put_right(&self, path: &Path, before: &mut State) -> Option<Outcome> {
         let (parent, name) = match parent_of(self.dir, path) {
             Ok(found) => found,
-            // A folder on the way was put right before, or never was there.
+            // A parent folder was removed by an earlier restore, or never existed.
             Err(error)
                 if (*before == State::Absent || belongs_to_worktree(path))
                     && is_missing(&error) =>
@@ -124,14 +125,14 @@ impl Check<'_> {
         if let (Outcome::Failed(_), State::Unkept { .. }) = (&outcome, &before)
             && let Ok(Some(stat)) = stat(&parent, name)
         {
-            // It cannot be put back, and is reported once.
+            // The path cannot be restored; record its current state, so that it is reported only once.
             *before = unkept(&stat);
         }
         Some(outcome)
     }
 
-    /// Whether a change stays: a new repository that runs nothing, or lines of a configuration that run nothing and that
-    /// a program was allowed to add. Those lines are part of the picture from now on.
+    /// Returns true if a change may stay: a new repository for which git runs nothing, or harmless configuration lines
+    /// that the program was allowed to add. Such lines become part of the snapshot.
     fn is_allowed(&self, parent: &OwnedFd, name: &OsStr, path: &Path, before: &mut State) -> bool {
         if *before == State::Absent && name.eq_ignore_ascii_case(GIT) {
             return is_inert_repository(parent, name);
@@ -176,7 +177,7 @@ impl Check<'_> {
         }
     }
 
-    /// Moves aside what is in the way.
+    /// Moves an entry aside if restoring needs its place.
     fn make_room(
         &self,
         parent: &OwnedFd,
@@ -205,7 +206,7 @@ impl Check<'_> {
         };
         let (fd, names) = match listed {
             Ok(listed) => listed,
-            // It could not be put right, and that was told.
+            // The folder could not be restored, which has been reported already.
             Err(error) if is_missing(&error) => return Vec::new(),
             Err(error) => return vec![change(folder, Outcome::Failed(error.to_string()))],
         };
@@ -225,8 +226,8 @@ impl Check<'_> {
         changes
     }
 
-    /// Moves protected paths aside that programs made anywhere below, but for repositories that run nothing. It searches
-    /// again until nothing new is found.
+    /// Moves aside new protected paths anywhere below the work folder, except repositories for which git runs nothing.
+    /// Repeats the search until it finds nothing new.
     fn new_nested(&self, picture: &Picture, before: &Found) -> Vec<Change> {
         let known: HashSet<&PathBuf> = before.protected.iter().collect();
         let sockets: HashSet<&PathBuf> = before.sockets.iter().collect();
@@ -266,7 +267,7 @@ impl Check<'_> {
         changes
     }
 
-    /// The outcome for a new protected path; `None` if it stays.
+    /// Handles a new protected path. Returns `None` if it stays.
     fn new_path(&self, path: &Path) -> Option<Outcome> {
         let (parent, name) = match parent_of(self.dir, path) {
             Ok(found) => found,
@@ -287,7 +288,7 @@ impl Check<'_> {
         })
     }
 
-    /// The parts of the work folder that could be searched before and not now, or were closed and have changed.
+    /// Reports folders that can no longer be searched, and unlistable folders that have changed.
     fn not_searched(&self, before: &Found, now: &Found) -> Vec<Change> {
         let mut changes = Vec::new();
         if now.is_cut && !before.is_cut {
@@ -313,14 +314,14 @@ impl Check<'_> {
         changes
     }
 
-    /// Moves what is there to a folder of ours; if that is on another disk or is none, it is deleted.
+    /// Moves an entry to the aside folder. Deletes it if that folder is unusable or on another file system.
     fn move_aside(
         &self,
         parent: &OwnedFd,
         name: &OsStr,
         path: &Path,
     ) -> io::Result<Option<Utf8PathBuf>> {
-        // Programs may write there, and may have left a link or a file in its place.
+        // Programs may write to the parent of the aside folder, and may have replaced it with a link or a file.
         let Ok(aside) = self.aside.handle() else { return delete(parent, name).map(|()| None) };
         let flat = path.to_string_lossy().replace('/', "-");
         let flat =
@@ -352,7 +353,7 @@ fn is_below(closed: &ClosedFolders, path: &Path) -> bool {
     !closed.is_empty() && path.ancestors().any(|above| closed.contains_key(above))
 }
 
-/// A path that is not text is shown with replacement characters.
+/// Builds a change. Paths that are not UTF-8 get replacement characters.
 fn change(path: &Path, outcome: Outcome) -> Change {
     Change { path: path.to_string_lossy().into_owned().into(), outcome }
 }

@@ -1,4 +1,4 @@
-//! Entries of folders, looked at and changed through handles. No link is followed.
+//! Reads and changes folder entries through file descriptors, without following symlinks.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,13 +13,13 @@ use rustix::io::Errno;
 
 use crate::limits::GUARDED_BYTES_MAX;
 
-/// How a folder is opened that is only a way to its entries. It needs no right to list it.
+/// Flags to open a folder only as a step towards its entries. This needs no permission to list it.
 #[cfg(target_os = "linux")]
 const WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 const WAY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
-/// The rights of the owner that are needed to work in a folder.
+/// The owner permissions that are needed to work in a folder.
 const OWNER_RIGHTS: u32 = 0o700;
 
 pub(super) fn open_dir(path: &Utf8Path) -> io::Result<OwnedFd> {
@@ -27,7 +27,7 @@ pub(super) fn open_dir(path: &Utf8Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path.as_str(), flags, Mode::empty())?)
 }
 
-/// Opens a folder without following a single link.
+/// Opens a folder beneath `dir` without following symlinks in any component.
 pub(super) fn open_beneath(dir: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     let mut at = rustix::io::dup(dir)?;
     for part in path.components() {
@@ -45,13 +45,13 @@ pub(super) fn parent_of<'a>(dir: &OwnedFd, path: &'a Path) -> io::Result<(OwnedF
     Ok((open_beneath(dir, parent)?, name))
 }
 
-/// Whether an error says that there is no such folder, rather than that it cannot be reached.
+/// Returns true if the error means that the folder does not exist, rather than that access to it is denied.
 pub(super) fn is_missing(error: &io::Error) -> bool {
     let missing = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
     missing.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// `None` if there is nothing of that name.
+/// Returns `None` if there is no entry with that name.
 pub(super) fn stat(parent: &OwnedFd, name: &OsStr) -> io::Result<Option<Stat>> {
     match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
@@ -101,7 +101,7 @@ pub(super) fn names(fd: &OwnedFd) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Writes a file beside its target and renames it: all or nothing.
+/// Writes a temporary file and renames it over the target, so that the change is atomic.
 pub(super) fn write(parent: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut temporary = OsString::from(".");
     temporary.push(name);
@@ -115,7 +115,7 @@ pub(super) fn write(parent: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> 
     Ok(rustix::fs::renameat(parent, &temporary, parent, name)?)
 }
 
-/// Makes a folder, or gives one that is there its mode.
+/// Creates a folder, or sets the mode of an existing one.
 pub(super) fn make_folder(parent: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<()> {
     match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(OWNER_RIGHTS)) {
         Ok(()) | Err(Errno::EXIST) => {}
@@ -133,15 +133,15 @@ pub(super) fn make_folder(parent: &OwnedFd, name: &OsStr, mode: u32) -> io::Resu
 pub(super) fn delete(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) => Ok(()),
-        // The descriptor stands for the folder itself, whatever its path leads to by now.
+        // The descriptor refers to the folder itself, even if its path leads elsewhere by now.
         Err(_) => std::fs::remove_dir_all(
             Path::new(&format!("/proc/self/fd/{}", parent.as_raw_fd())).join(name),
         ),
     }
 }
 
-/// Removes a socket that a program made and whose server has ended with it. Left there, it would be covered for the next
-/// program, which could not remove it.
+/// Removes a socket that a program created and that no server listens on any more. If it stayed, the next program would
+/// find it covered by a mount, and could not remove it.
 pub(super) fn remove_if_left(dir: &OwnedFd, path: &Path) {
     let Ok((parent, name)) = parent_of(dir, path) else { return };
     let is_socket = stat(&parent, name)
@@ -149,12 +149,13 @@ pub(super) fn remove_if_left(dir: &OwnedFd, path: &Path) {
     let address = Path::new(&format!("/proc/self/fd/{}", parent.as_raw_fd())).join(name);
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     if is_socket && std::os::unix::net::UnixStream::connect(address).is_err_and(refused) {
-        // The next program is told of what it cannot do, if this fails.
+        // Best effort: if this fails, the next program sees an error for the covered socket.
         let _ = rustix::fs::unlinkat(&parent, name, AtFlags::empty());
     }
 }
 
-/// Gives the owner of a folder all rights to it, if that is this user and some are missing. Returns whether it did.
+/// Gives the owner all permissions on a folder, if this user owns it and some are missing. Returns true if it changed
+/// the mode.
 #[cfg(target_os = "linux")]
 pub(in crate::confinement) fn unlock(dir: &OwnedFd, path: &Path) -> bool {
     let Ok(fd) = rustix::fs::openat(dir, path, WAY | OFlags::NOFOLLOW, Mode::empty()) else {
@@ -165,7 +166,7 @@ pub(in crate::confinement) fn unlock(dir: &OwnedFd, path: &Path) -> bool {
     if stat.st_uid != rustix::process::geteuid().as_raw() || now & OWNER_RIGHTS == OWNER_RIGHTS {
         return false;
     }
-    // A descriptor of this kind has no mode to change; the path of the descriptor leads to the folder itself.
+    // `fchmod` fails on an `O_PATH` descriptor, but its path in `/proc` leads to the folder itself.
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
     rustix::fs::chmod(path, Mode::from_raw_mode(now | OWNER_RIGHTS)).is_ok()
 }
@@ -175,7 +176,7 @@ pub(in crate::confinement) fn unlock(_dir: &OwnedFd, _path: &Path) -> bool {
     false
 }
 
-/// Unlocks every folder on the way to a path. Returns whether there was one to unlock.
+/// Unlocks every folder along a path. Returns true if at least one was locked.
 pub(super) fn unlock_along(dir: &OwnedFd, path: &Path) -> bool {
     let mut way: Vec<&Path> = path.ancestors().filter(|at| !at.as_os_str().is_empty()).collect();
     way.reverse();

@@ -1,4 +1,4 @@
-//! The state of protected paths at a moment.
+//! A snapshot of protected paths.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,17 +16,16 @@ use crate::protected::is_protected;
 use crate::confinement::nested::Nested;
 use crate::confinement::search::{ClosedFolders, Found, Identity};
 
-/// Protected paths of a work folder as they were before the first of the programs that run there.
+/// The protected paths of a work folder, as they were before the first of the programs that are running there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Picture {
-    /// The work folder.
     pub(super) dir: Utf8PathBuf,
-    /// The folder for output, and the one in it for what is moved aside.
+    /// The folder for output, and its subfolder for files that are moved aside.
     pub(super) spill: Utf8PathBuf,
     pub(super) aside: Utf8PathBuf,
-    /// In the order of paths, which has folders before what is in them.
+    /// Sorted by path, so folders come before their entries.
     pub(super) before: BTreeMap<PathBuf, State>,
-    /// The nested protected paths that were there; `None` if nothing is protected.
+    /// The nested protected paths that existed; `None` if nothing is protected.
     pub(super) nested: Option<Arc<Found>>,
     bytes: u64,
 }
@@ -34,9 +33,9 @@ pub(super) struct Picture {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Absent,
-    /// A folder on the way to a protected path, or one that is mounted read-only.
+    /// A folder that leads to a protected path, or one that is mounted read-only.
     Folder,
-    /// A folder whose entries are all known.
+    /// A folder whose entries are all recorded.
     Known {
         mode: u32,
     },
@@ -45,7 +44,7 @@ pub(super) enum State {
         mode: u32,
     },
     Link(OsString),
-    /// There, but its contents are not kept: it is mounted read-only, too large, or no regular file.
+    /// Exists, but its contents are not stored: it is mounted read-only, too large, or not a regular file.
     Unkept {
         inode: u64,
         changed: (i64, i64),
@@ -54,17 +53,17 @@ pub(super) enum State {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// It is mounted read-only: that it is there is all there is to know.
+    /// Only record that the path exists: it is mounted read-only.
     Surface,
-    /// It leads to a protected path: a folder, or a file that says where one is, as in a worktree.
+    /// The path leads to a protected one: a folder, or a file that points to a folder, as in a worktree.
     Way,
-    /// All that is in it.
+    /// Record the contents, recursively.
     Contents,
 }
 
 impl Picture {
-    /// Notes every step on the way to a protected path, up to the first that is not a folder. Steps that are already
-    /// known stay as they are.
+    /// Records every component of a protected path, up to the first that is not a folder. Components that are already
+    /// recorded keep their state.
     pub(super) fn note_along(&mut self, dir: &OwnedFd, relative: &Path, depth: Depth) {
         let mut at = PathBuf::new();
         let last = relative.components().count();
@@ -83,7 +82,7 @@ impl Picture {
         }
     }
 
-    /// Notes the nested paths that a search found.
+    /// Records the nested paths that a search found.
     pub(super) fn note_nested(&mut self, dir: &OwnedFd, found: Arc<Found>, depth: Depth) {
         let nested = Nested::of(&found);
         nested.mounted.iter().for_each(|path| self.note_along(dir, path.as_std_path(), depth));
@@ -91,7 +90,8 @@ impl Picture {
         self.nested = Some(found);
     }
 
-    /// Keeps the contents of a file that was only looked at so far. If it has changed since, it stays as it was noted.
+    /// Stores the contents of a file for which they are not stored yet. If the file has changed since it was recorded,
+    /// it is left as recorded.
     pub(super) fn keep_contents(&mut self, dir: &OwnedFd, path: &Path) {
         let Some(known @ State::Unkept { .. }) = self.before.get(path) else { return };
         let Ok((parent, name)) = parent_of(dir, path) else { return };
@@ -102,7 +102,7 @@ impl Picture {
         }
     }
 
-    /// Notes a path; tells whether it is a folder.
+    /// Records a path. Returns true if it is a folder.
     fn note(&mut self, dir: &OwnedFd, path: &Path, depth: Depth) -> bool {
         if let Some(known) = self.before.get(path) {
             return *known == State::Folder;
@@ -152,7 +152,7 @@ fn is_absent(dir: &OwnedFd, path: &Path) -> bool {
         .is_ok_and(|(parent, name)| stat(&parent, name).is_ok_and(|stat| stat.is_none()))
 }
 
-/// The change time, unlike the time of the last write, is not a program's to set.
+/// Identifies a file by its inode and change time (ctime), which a program cannot set, unlike the modification time.
 pub(super) fn unkept(stat: &Stat) -> State {
     #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between machines")]
     let (inode, changed) = (stat.st_ino as u64, (stat.st_ctime as i64, stat.st_ctime_nsec as i64));
@@ -175,11 +175,11 @@ pub(super) fn is_same(parent: &OwnedFd, name: &OsStr, before: &State) -> std::io
     })
 }
 
-/// The first bytes of an encoded picture.
+/// The magic bytes of an encoded snapshot.
 const HEADING: &[u8] = b"repertoire picture 1\n";
 
 impl Picture {
-    /// The picture as bytes, for the supervisor. Paths need not be text.
+    /// Encodes the snapshot for the supervisor. A binary format, because paths need not be UTF-8.
     pub(super) fn encoded(&self) -> Vec<u8> {
         let mut to = Encoder(HEADING.to_vec());
         for path in [&self.dir, &self.spill, &self.aside] {
@@ -208,7 +208,7 @@ impl Picture {
         to.0
     }
 
-    /// Reads an encoded picture; `None` if it is none.
+    /// Decodes a snapshot. Returns `None` if the bytes are malformed.
     pub(super) fn decoded(bytes: &[u8]) -> Option<Picture> {
         let mut from = Decoder(bytes.strip_prefix(HEADING)?);
         let (dir, spill, aside) = (from.text()?, from.text()?, from.text()?);
@@ -332,7 +332,7 @@ impl Decoder<'_> {
     }
 }
 
-/// A new picture of nothing yet.
+/// An empty snapshot.
 pub(super) fn empty(dir: &Utf8Path, spill: &Utf8Path, aside: Utf8PathBuf) -> Picture {
     Picture { dir: dir.to_owned(), spill: spill.to_owned(), aside, ..Picture::default() }
 }

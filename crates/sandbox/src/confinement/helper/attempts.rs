@@ -1,4 +1,4 @@
-//! Tests the guarantees of the sandbox from inside: the probe asks the helper to attempt what a hostile program would.
+//! Tests the guarantees of the sandbox from inside: when probing, the helper attempts what a hostile program would.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -16,27 +16,28 @@ use crate::confinement::Guarantee;
 use crate::confinement::policy::{Policy, SECRETS, Walls, value};
 use crate::confinement::probe::{ABSTRACT_SOCKET, GUARANTEE, OUTSIDE, PROBER, PROTECTED_FILE};
 
-/// Whether the supervisor finds every descendant, also one that `/proc` hides from it (`hidepid`).
+/// Records whether the supervisor finds every descendant, including those that `/proc` hides from it (`hidepid`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Descendants {
-    /// It adopts orphans, and the kernel lists its children.
+    /// The supervisor adopts orphans, and the kernel lists its children.
     AllFound,
-    /// Some may stay unknown to it.
+    /// The supervisor may miss some of them.
     MaybeHidden,
 }
 
 impl Descendants {
-    /// Finds out in the supervisor, before there are any walls.
+    /// Checks from the supervisor, before it sets up the sandbox.
     pub(super) fn of_supervisor() -> Descendants {
         let lists_children = || ProcessTable::open().ok().and_then(|table| table.own_children());
-        match is_adopting() && lists_children().is_some() {
-            true => Descendants::AllFound,
-            false => Descendants::MaybeHidden,
+        if is_adopting() && lists_children().is_some() {
+            Descendants::AllFound
+        } else {
+            Descendants::MaybeHidden
         }
     }
 }
 
-/// Tells every guarantee that holds, a line each on standard error.
+/// Prints every guarantee that holds on standard error, one per line.
 #[expect(clippy::print_stderr, reason = "the probe reads it")]
 pub(super) fn tell(policy: &Policy, descendants: Descendants) {
     let holds = |guarantee: &&Guarantee| holds(**guarantee, policy, descendants);
@@ -53,7 +54,7 @@ fn holds(guarantee: Guarantee, policy: &Policy, descendants: Descendants) -> boo
             File::open(outside.join("secret")).is_err()
                 && File::create(outside.join("new")).is_err()
         }
-        // From others the system keeps them by itself.
+        // File permissions already protect the secrets from users other than root.
         Guarantee::SecretsUnreadable => {
             !rustix::process::geteuid().is_root()
                 || SECRETS.iter().all(|secret| !shows_something(secret))
@@ -78,7 +79,7 @@ fn holds(guarantee: Guarantee, policy: &Policy, descendants: Descendants) -> boo
                 && UnixStream::connect(policy.dir.join("socket")).is_err()
         }
         Guarantee::SignalsScoped => has_own_process_numbers(policy) || signals_are_scoped(policy),
-        // A program that can kill the supervisor and the process above it outlives its command.
+        // A program that can kill the supervisor and its parent can outlive its command.
         Guarantee::ProcessesEndWithCommand => {
             has_own_process_numbers(policy)
                 || (descendants == Descendants::AllFound && signals_are_scoped(policy))
@@ -86,13 +87,13 @@ fn holds(guarantee: Guarantee, policy: &Policy, descendants: Descendants) -> boo
     }
 }
 
-/// Whether the process that probes cannot be signalled.
+/// Returns true if the prober's process cannot be signalled.
 fn signals_are_scoped(policy: &Policy) -> bool {
     let prober = value(&policy.environment, PROBER).unwrap_or_default().parse().map(Pid::from_raw);
     prober.is_ok_and(|prober| kill(prober, None).is_err())
 }
 
-/// Whether the processes are in a namespace of their own, whose end is theirs.
+/// Returns true if the processes are in a PID namespace of their own, so that they end with it.
 fn has_own_process_numbers(policy: &Policy) -> bool {
     match policy.walls {
         Walls::All | Walls::FilterOnly => std::process::id() == 1,
@@ -100,7 +101,7 @@ fn has_own_process_numbers(policy: &Policy) -> bool {
     }
 }
 
-/// Whether orphaned descendants become children of the supervisor, which ends them.
+/// Returns true if orphaned descendants become children of the supervisor, which kills them.
 fn is_adopting() -> bool {
     rustix::process::child_subreaper().is_ok_and(|reaper| reaper.is_some())
 }
@@ -109,7 +110,7 @@ fn mode_fails(path: &Path, mode: u32) -> bool {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).is_err()
 }
 
-/// Whether a file has a byte to read, or a folder an entry to list.
+/// Returns true if the file has a byte to read, or the folder an entry to list.
 fn shows_something(path: &str) -> bool {
     let has_byte =
         File::open(path).and_then(|mut file| file.read(&mut [0])).is_ok_and(|read| read > 0);

@@ -1,4 +1,4 @@
-//! seccomp: system calls that no command of an agent needs, and sockets of the network when it is off.
+//! seccomp: denies system calls that agents' commands do not need, and network sockets if the network is off.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,13 @@ use seccompiler::{
 use super::{During, Refused};
 use crate::confinement::Network;
 
-/// Whether a program can reach the user's other processes by their ids, by names of sockets, and by shared memory,
-/// semaphores and message queues of the system. Where it can, the filter denies that; socket pairs without a name are
-/// always allowed.
+/// Describes whether a program can reach the user's other processes through process ids, named sockets, or System V and
+/// POSIX IPC. If it can, the filter denies these. Unnamed socket pairs are always allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OtherProcesses {
-    /// The file system and the namespaces keep them apart.
+    /// Hidden by the file system and the namespaces.
     Hidden,
-    /// Nothing but the filter keeps them apart.
+    /// Only the filter protects them.
     Visible,
 }
 
@@ -29,7 +28,7 @@ pub(super) fn apply(network: Network, others: OtherProcesses) -> Result<(), Refu
     denied.insert(libc::SYS_socket, sockets(network, others)?);
     denied.insert(libc::SYS_ioctl, terminal_input()?);
     denied.insert(libc::SYS_clone, namespaces()?);
-    // Another process can be killed by taking its processor time away.
+    // Lowering the CPU time limit of another process would kill it.
     denied.insert(libc::SYS_prlimit64, vec![rule(0, SeccompCmpOp::Ne, 0)?]);
     denied.extend(special_modes()?);
     if others == OtherProcesses::Visible {
@@ -38,16 +37,16 @@ pub(super) fn apply(network: Network, others: OtherProcesses) -> Result<(), Refu
         install(with_x32(schedules_of_others()?), SUCCESS)?;
     }
     install(with_x32(denied), libc::EPERM)?;
-    // Programs have another way to go when these are unknown, and none when they are forbidden. The flags of `clone3`
-    // are out of a filter's sight.
+    // Return `ENOSYS`, because programs fall back to older calls on that, but not on `EPERM`. A filter cannot inspect
+    // the flags of `clone3`, which are behind a pointer.
     let unknown = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
     install(with_x32(unknown), libc::ENOSYS)?;
-    // The kernel does not count space that is reserved as written. Programs write the blocks instead, as on file systems
-    // that cannot reserve any.
+    // The kernel does not count reserved space as written. Without it programs write the blocks instead, as on file
+    // systems that do not support reservations.
     install(with_x32(reserving()?), libc::EOPNOTSUPP)
 }
 
-/// Reserving space in a file; making holes is left.
+/// Denies reserving space in a file with `fallocate`; punching holes stays allowed.
 fn reserving() -> Result<Rules, Refused> {
     let punch_hole = libc::FALLOC_FL_PUNCH_HOLE.unsigned_abs();
     let others = condition(1, SeccompCmpOp::MaskedEq(u64::from(punch_hole)), 0)?;
@@ -63,7 +62,7 @@ fn install(rules: Rules, errno: i32) -> Result<(), Refused> {
     apply_filter(&program).during("seccomp")
 }
 
-/// Every family of sockets that is not named here is denied. No rule at all means always.
+/// Denies every socket family that is not listed. An empty list of rules denies the call unconditionally.
 fn sockets(network: Network, others: OtherProcesses) -> Result<Vec<SeccompRule>, Refused> {
     let mut allowed: Vec<i32> = match network {
         Network::Off => Vec::new(),
@@ -82,7 +81,7 @@ fn sockets(network: Network, others: OtherProcesses) -> Result<Vec<SeccompRule>,
     Ok(vec![SeccompRule::new(unlisted?).during("seccomp")?])
 }
 
-/// Changing the priority of anything but the calling thread.
+/// Denies changing the priority of anything but the calling thread.
 fn priorities_of_others() -> Result<Rules, Refused> {
     let mut rules = Rules::new();
     let calls =
@@ -94,9 +93,9 @@ fn priorities_of_others() -> Result<Rules, Refused> {
     Ok(rules)
 }
 
-/// Changing how anything but the calling thread is scheduled. The C library names the threads of its own process by their
-/// ids, which a filter cannot tell from those of others, and cannot start a thread with an affinity if that fails. So
-/// these calls succeed without an effect.
+/// Makes changes to the scheduling of other threads succeed without effect. The C library names the threads of its own
+/// process by id, which a filter cannot tell from other processes, and it cannot start a thread with an affinity if the
+/// call fails.
 fn schedules_of_others() -> Result<Rules, Refused> {
     let calls = [
         libc::SYS_sched_setscheduler,
@@ -107,7 +106,7 @@ fn schedules_of_others() -> Result<Rules, Refused> {
     calls.iter().map(|call| Ok((*call, vec![rule(0, SeccompCmpOp::Ne, 0)?]))).collect()
 }
 
-/// Typing into somebody's terminal.
+/// Denies injecting input into a terminal.
 fn terminal_input() -> Result<Vec<SeccompRule>, Refused> {
     let requests = [libc::TIOCSTI, libc::TIOCLINUX];
     requests.iter().map(|request| rule(1, SeccompCmpOp::Eq, *request as u32)).collect()
@@ -127,8 +126,8 @@ fn namespaces() -> Result<Vec<SeccompRule>, Refused> {
     flags.iter().map(|flag| masked(flag.unsigned_abs())).collect()
 }
 
-/// Calls that make a file, or change its mode, so that others run it with this user's or group's rights. The mode of
-/// `mkdir` cannot: the kernel drops these bits from it.
+/// Denies creating setuid or setgid files and setting these bits. `mkdir` is safe: the kernel drops the bits from its
+/// mode.
 fn special_modes() -> Result<Rules, Refused> {
     let mut rules = Rules::new();
     for (call, mode, flags) in MODE_CALLS {
@@ -147,7 +146,7 @@ fn special_modes() -> Result<Rules, Refused> {
     Ok(rules)
 }
 
-/// Whether all bits of a flag are set in an argument.
+/// A condition that is true if all bits of a flag are set in an argument.
 fn masked(argument: u8, flag: u32) -> Result<SeccompCondition, Refused> {
     condition(argument, SeccompCmpOp::MaskedEq(u64::from(flag)), flag)
 }
@@ -165,8 +164,8 @@ fn condition(
         .during("seccomp")
 }
 
-/// On x86-64 every call has a second number, for programs with short pointers, and some have only that one. The filter
-/// would not know them.
+/// Adds the x32 numbers of the calls. On x86-64 every call has a second number for programs with 32-bit pointers, and
+/// some calls (512 to 547) exist only there; a filter without them could be bypassed.
 #[cfg(target_arch = "x86_64")]
 fn with_x32(mut rules: Rules) -> Rules {
     const X32: i64 = 0x4000_0000;
@@ -181,10 +180,11 @@ fn with_x32(rules: Rules) -> Rules {
     rules
 }
 
-/// Flags of `open` with which its mode counts.
+/// Flags with which `open` uses its mode argument.
 const CREATING: &[i32] = &[libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
 
-/// Calls that take the mode of a file: the argument with the mode, and the one with flags that say whether it counts.
+/// Calls that take a file mode: the index of the mode argument, and of the flags argument that decides whether the mode
+/// is used.
 const MODE_CALLS: &[(i64, u8, Option<u8>)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1, None),
@@ -201,16 +201,16 @@ const MODE_CALLS: &[(i64, u8, Option<u8>)] = &[
     (libc::SYS_openat, 3, Some(2)),
 ];
 
-/// The error number of a call that succeeds.
+/// With this errno, a filtered call reports success.
 const SUCCESS: i32 = 0;
 
-/// The kind of target of `ioprio_set` that is one process.
+/// `ioprio_set` on a single process.
 const IOPRIO_WHO_PROCESS: u32 = 1;
 
-/// The number of `fchmodat2`, the same on every machine.
+/// The number of `fchmodat2`, the same on every architecture.
 const FCHMODAT2: i64 = 452;
 
-/// Objects that all processes of a user share where there is no namespace for them.
+/// IPC objects that all processes of a user share unless an IPC namespace separates them.
 const SHARED_WITH_OTHERS: &[i64] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -229,9 +229,9 @@ const SHARED_WITH_OTHERS: &[i64] = &[
 
 const UNKNOWN: &[i64] = &[
     libc::SYS_clone3,
-    // Its mode is out of a filter's sight too.
+    // A filter cannot inspect its mode either.
     libc::SYS_openat2,
-    // A pipe would keep large pages of memory that no process is charged for.
+    // Pages in a pipe are not charged to any process.
     libc::SYS_vmsplice,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,

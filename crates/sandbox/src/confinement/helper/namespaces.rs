@@ -1,4 +1,4 @@
-//! Namespaces for users, mounts, processes, messages and, unless it is allowed, the network.
+//! Namespaces for users, mounts, processes, IPC and, unless it is allowed, the network.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -11,13 +11,14 @@ use rustix::thread::{
 use super::{During, Refused};
 use crate::confinement::Network;
 
-/// The first version of Linux in which every PID namespace has a largest process id of its own. Before, a write would
-/// change the one of the machine.
+/// The first Linux version with a `pid_max` per PID namespace. Before that, a write would change it for the whole
+/// machine.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
-/// The ids that the kernel does not give out again once it has come to the largest one.
+/// Once process ids wrap around, the kernel does not reuse the ones below this.
 const RESERVED_PIDS: u64 = 300;
 
-/// Moves this process into new namespaces; its children, for the one of processes. It is the same user inside.
+/// Moves this process into new namespaces; for the PID namespace, its future children. The user id stays the same
+/// inside.
 pub(super) fn enter(network: Network) -> Result<(), Refused> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let mut flags = CloneFlags::CLONE_NEWUSER
@@ -28,14 +29,15 @@ pub(super) fn enter(network: Network) -> Result<(), Refused> {
         flags |= CloneFlags::CLONE_NEWNET;
     }
     unshare(flags).during("namespaces")?;
+    // The kernel requires this before an unprivileged process may write `gid_map`.
     map("setgroups", "deny")?;
     map("uid_map", &format!("{user} {user} 1"))?;
     map("gid_map", &format!("{group} {group} 1"))?;
     keep_capabilities()
 }
 
-/// A user other than root loses the capabilities in a namespace by starting a program, and the helper's second life is
-/// one. It needs two of them, and drops all before the program starts.
+/// Keeps two capabilities across `exec`. Users other than root lose their namespace capabilities when they execute a
+/// program, and the inner stage of the helper is one. It drops all of them before the confined program starts.
 fn keep_capabilities() -> Result<(), Refused> {
     let needed = [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP];
     let mut sets = capabilities(None).during("capabilities")?;
@@ -52,8 +54,8 @@ fn map(name: &str, line: &str) -> Result<(), Refused> {
     file.and_then(|mut file| file.write_all(line.as_bytes())).during("user namespace")
 }
 
-/// Limits the tasks of the PID namespace that this process is the first of. Unlike `RLIMIT_NPROC` this binds root too.
-/// Where the kernel does not let it happen, the supervisor's count remains.
+/// Limits the number of tasks in the PID namespace of this process. Unlike `RLIMIT_NPROC`, this also applies to root.
+/// If the kernel does not support it, the supervisor's own count is the only limit.
 pub(super) fn limit_tasks(tasks_max: u64) {
     let system = rustix::system::uname();
     let release = version_of(&system.release().to_string_lossy());
@@ -64,7 +66,7 @@ pub(super) fn limit_tasks(tasks_max: u64) {
     }
 }
 
-/// The first two numbers of a release, such as `6.14.3-generic`.
+/// Parses the first two numbers of a kernel release, such as `6.14.3-generic`.
 fn version_of(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

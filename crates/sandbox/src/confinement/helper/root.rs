@@ -1,4 +1,4 @@
-//! A file system in which only that exists which the policy names.
+//! Builds a root file system that contains only the paths named by the policy.
 
 use std::collections::HashSet;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use super::{During, Refused};
 use crate::confinement::Network;
 use crate::confinement::policy::{DEVICES, Policy, RESOLVER, SYSTEM, secrets_beneath};
 
-/// Room for shared memory; nothing else is written to the new root itself.
+/// The size is for shared memory; nothing else is written to the new root itself.
 const SIZE: &str = "size=256m,mode=755";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,64 +24,67 @@ struct Entry {
     source: Utf8PathBuf,
     target: Utf8PathBuf,
     access: Access,
-    /// Whether it is a folder of the run, which is never reached through a link.
+    /// True for a folder of the run, which must never be reached through a link.
     is_private: bool,
 }
 
-/// Builds it, moves there, and forgets the old one.
+/// Builds the new root, switches to it and detaches the old one.
 pub(super) fn build(policy: &Policy) -> Result<(), Refused> {
     let cwd = std::env::current_dir().during("current folder")?;
     let root = policy.private.join("root");
     std::fs::create_dir_all(&root).during("private folder")?;
     let none: Option<&str> = None;
+    // Keep the mounts below from propagating to the machine's mount namespace.
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).during("private mounts")?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("tmpfs"), root.as_str(), Some("tmpfs"), flags, Some(SIZE)).during("new root")?;
-    // A folder that contains the private one is bound with all mounts below it. Without this flag the unfinished root
-    // would come along, and in it everything without the mounts that make it read-only or cover it.
+    // A writable folder that contains the private folder is bound with all mounts below it. Unless the new root is
+    // unbindable, it would be included half-built, without the mounts that make paths read-only or cover them.
     mount(none, root.as_str(), none, MsFlags::MS_UNBINDABLE, none).during("new root")?;
     for entry in entries(policy) {
         bind(&entry, &root)?;
     }
     devices(&root)?;
     process_files(&root)?;
+    // Only root could read the secrets.
     if rustix::process::geteuid().is_root() {
         cover_secrets(&root)?;
     }
     Protection::new(policy, &root).apply()?;
     cover_sockets(policy, &root)?;
     move_to(&root)?;
+    // Resolve the working directory again, inside the new root.
     std::env::set_current_dir(cwd).during("current folder")
 }
 
-/// Folders above before folders beneath; what may be written wins over what may be read.
+/// Lists the mounts, parents before children; for the same path, writable mounts come last and win.
 fn entries(policy: &Policy) -> Vec<Entry> {
-    let plain = |path: &Utf8Path, access| Entry {
-        source: path.to_owned(),
-        target: path.to_owned(),
-        access,
-        is_private: false,
-    };
     let resolver = match policy.network {
         Network::Off => &[][..],
         Network::On => RESOLVER,
     };
-    let system = SYSTEM.iter().chain(resolver).map(|path| plain(Utf8Path::new(path), Access::Read));
-    let read = policy.read.iter().map(|path| plain(path, Access::Read));
+    let system = SYSTEM.iter().chain(resolver);
+    let system = system.map(|path| plain_entry(Utf8Path::new(path), Access::Read));
+    let read = policy.read.iter().map(|path| plain_entry(path, Access::Read));
     let temporary = ["/tmp", "/var/tmp"].map(|target| Entry {
         source: policy.temporary(),
         target: Utf8PathBuf::from(target),
         access: Access::Write,
         is_private: true,
     });
-    let write = policy.write.iter().map(|path| plain(path, Access::Write));
+    let write = policy.write.iter().map(|path| plain_entry(path, Access::Write));
     let private = policy.private_folders();
     let private =
-        private.iter().map(|path| Entry { is_private: true, ..plain(path, Access::Write) });
+        private.iter().map(|path| Entry { is_private: true, ..plain_entry(path, Access::Write) });
     let mut entries: Vec<Entry> =
         system.chain(read).chain(temporary).chain(write).chain(private).collect();
     entries.sort_by(|a, b| a.target.components().cmp(b.target.components()));
     entries
+}
+
+/// A mount of a path at the same location.
+fn plain_entry(path: &Utf8Path, access: Access) -> Entry {
+    Entry { source: path.to_owned(), target: path.to_owned(), access, is_private: false }
 }
 
 fn bind(entry: &Entry, root: &Utf8Path) -> Result<(), Refused> {
@@ -91,13 +94,13 @@ fn bind(entry: &Entry, root: &Utf8Path) -> Result<(), Refused> {
         // `/bin` is `usr/bin` on most systems.
         return symlink(link, &target).during("links of the system");
     }
-    // What a program of ours left there decides nothing.
+    // An earlier program may have left a link here; don't follow it.
     if entry.is_private && entry.source.is_symlink() {
         return Err("it is a link").during("private folder");
     }
     let Ok(source) = entry.source.canonicalize_utf8() else { return Ok(()) };
     bind_to(&source, &target, entry.access)?;
-    // Somebody may use either name of a folder that is reached through a link.
+    // Programs may use either path of a folder that is reached through a link.
     if source != entry.source && entry.source == entry.target {
         bind_to(&source, &within(root, &source), entry.access)?;
     }
@@ -128,7 +131,7 @@ fn mount_point(source: &Utf8Path, target: &Utf8Path) -> Result<(), Refused> {
     std::fs::File::create(target).map(drop).during("mount points")
 }
 
-/// A flag that the machine's owner has set stays set: the kernel refuses otherwise.
+/// Remounts a folder read-only. Mount flags that the administrator has set must be kept, or the kernel refuses.
 fn read_only(target: &Utf8Path) -> Result<(), Refused> {
     let now = rustix::fs::statvfs(target.as_str()).during("read-only folders")?.f_flag;
     let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
@@ -163,7 +166,7 @@ fn devices(root: &Utf8Path) -> Result<(), Refused> {
     std::fs::create_dir_all(root.join("dev/shm")).during("devices")
 }
 
-/// Covers what only root may read.
+/// Hides files and folders that only root may read.
 fn cover_secrets(root: &Utf8Path) -> Result<(), Refused> {
     let empty = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     for target in secrets_beneath(&within(root, Utf8Path::new("/etc"))) {
@@ -179,7 +182,7 @@ fn cover_secrets(root: &Utf8Path) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Covers the sockets of the work folder with a device: the server of one is a process of the user, outside the walls.
+/// Covers the sockets of the work folder with a device: their servers are processes of the user, outside the sandbox.
 fn cover_sockets(policy: &Policy, root: &Utf8Path) -> Result<(), Refused> {
     let real = policy.dir.canonicalize_utf8().during("folders")?;
     let under_both_names = policy.sockets.iter().flat_map(|socket| {
@@ -199,7 +202,7 @@ fn cover_sockets(policy: &Policy, root: &Utf8Path) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Shows the processes of the namespace and no others.
+/// Mounts a `/proc` that shows only the processes of the namespace.
 fn process_files(root: &Utf8Path) -> Result<(), Refused> {
     let target = root.join("proc");
     std::fs::create_dir_all(&target).during("/proc")?;
@@ -210,6 +213,7 @@ fn process_files(root: &Utf8Path) -> Result<(), Refused> {
 
 fn move_to(root: &Utf8Path) -> Result<(), Refused> {
     std::env::set_current_dir(root).during("new root")?;
+    // This stacks the old root on top of the new one, so that it can be detached without a mount point of its own.
     rustix::process::pivot_root(".", ".").during("new root")?;
     umount2(".", MntFlags::MNT_DETACH).during("old root")?;
     std::env::set_current_dir("/").during("new root")
@@ -219,8 +223,8 @@ fn within(root: &Utf8Path, path: &Utf8Path) -> Utf8PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Protected paths beneath the work folder: read-only, and every folder between is a mount point, because a mount point
-/// can be neither renamed nor removed. What is not there yet cannot be mounted over; the guard looks after that.
+/// Protected paths beneath the work folder. They become read-only, and every folder above them becomes a mount point,
+/// which can be neither renamed nor removed. Paths that do not exist cannot be mounted over; the guard handles those.
 struct Protection<'a> {
     policy: &'a Policy,
     root: &'a Utf8Path,
@@ -234,7 +238,7 @@ impl<'a> Protection<'a> {
 
     fn apply(&mut self) -> Result<(), Refused> {
         let policy = self.policy;
-        // A work folder that is reached through a link is mounted under both of its names.
+        // A work folder that is reached through a link is mounted under both paths.
         let mut names = vec![policy.dir.clone(), policy.dir.canonicalize_utf8().during("folders")?];
         names.dedup();
         for dir in &names {
@@ -264,7 +268,7 @@ impl<'a> Protection<'a> {
         Ok(())
     }
 
-    /// The target of a link is as worthy of protection as the link.
+    /// Protects the target of a link along with the link.
     fn protect_behind(&mut self, link: &Utf8Path, dir: &Utf8Path) -> Result<(), Refused> {
         let real = dir.canonicalize_utf8().during("folders")?;
         let target = link.canonicalize_utf8();

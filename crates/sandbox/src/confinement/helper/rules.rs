@@ -1,4 +1,4 @@
-//! Landlock: a list of what may be read and written; everything else may not.
+//! Landlock: allows access to the listed paths and denies everything else.
 
 use std::os::fd::OwnedFd;
 
@@ -12,11 +12,11 @@ use super::{During, Refused};
 use crate::confinement::Network;
 use crate::confinement::policy::{DEVICES, Policy, RESOLVER, SYSTEM, Walls, secrets_beneath};
 
-/// The newest version that we know; an older kernel enforces its part of it.
+/// The newest ABI version that we know. An older kernel enforces the part that it supports.
 const NEWEST: ABI = ABI::V9;
 
-/// Files about the machine that stay readable when the rest of `/proc` is closed. `/proc/self` is not in it: a rule names the
-/// folder of one process, and that would be the supervisor's, which shows the user's mounts and connections.
+/// Files about the machine that stay readable when the rest of `/proc` is closed. `/proc/self` is left out: a rule
+/// would apply to the supervisor's folder, which shows the user's mounts and connections.
 const PROCESS_FILES: &[&str] = &[
     "/proc/cpuinfo",
     "/proc/meminfo",
@@ -27,7 +27,7 @@ const PROCESS_FILES: &[&str] = &[
     "/proc/filesystems",
 ];
 
-/// Binds this thread and what it becomes; tells the version in force.
+/// Restricts this thread and its children. Returns the ABI version in force.
 pub(super) fn apply(policy: &Policy, private: &[OwnedFd]) -> Result<u32, Refused> {
     let rules = created(policy)?;
     let rules = with_system(rules, policy)?;
@@ -55,10 +55,11 @@ fn with_system(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated,
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
     let (etc, system): (Vec<&str>, Vec<&str>) = SYSTEM.iter().partition(|path| **path == "/etc");
     let rules = add(rules, system, read)?;
-    // With namespaces the secrets are covered.
-    let rules = match policy.walls == Walls::All || !rustix::process::geteuid().is_root() {
-        true => add(rules, etc, read)?,
-        false => add(rules, etc_without_secrets(), read)?,
+    // With namespaces, mounts cover the secrets.
+    let rules = if policy.walls == Walls::All || !rustix::process::geteuid().is_root() {
+        add(rules, etc, read)?
+    } else {
+        add(rules, etc_without_secrets(), read)?
     };
     let rules = match policy.network {
         Network::Off => rules,
@@ -66,7 +67,7 @@ fn with_system(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated,
     };
     let rules = add(rules, DEVICES, device)?;
     match policy.walls {
-        // All that exists there is what the policy names, so listing it gives nothing away.
+        // The root contains only what the policy names, so listing it reveals nothing.
         Walls::All => {
             let rules = add(rules, ["/"], AccessFs::ReadDir.into())?;
             let rules = add(rules, ["/dev/shm", "/tmp", "/var/tmp"], AccessFs::from_all(NEWEST))?;
@@ -76,7 +77,7 @@ fn with_system(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated,
     }
 }
 
-/// The private folders come as handles: a path could lead elsewhere by now.
+/// Takes the private folders as handles, because their paths could lead elsewhere by now.
 fn with_folders(
     rules: RulesetCreated,
     policy: &Policy,
@@ -91,7 +92,7 @@ fn with_folders(
     Ok(rules)
 }
 
-/// What is not there is skipped: it cannot be reached either.
+/// Adds rules for paths. Missing paths are skipped: programs cannot reach them either.
 fn add<P: AsRef<std::path::Path>>(
     rules: RulesetCreated,
     paths: impl IntoIterator<Item = P>,
@@ -100,7 +101,7 @@ fn add<P: AsRef<std::path::Path>>(
     rules.add_rules(path_beneath_rules(paths, access)).during("Landlock")
 }
 
-/// Every entry by itself: Landlock knows no exceptions.
+/// Lists every entry of `/etc` that is not a secret: Landlock has no exceptions for a folder's entries.
 fn etc_without_secrets() -> Vec<Utf8PathBuf> {
     let mut paths = Vec::new();
     let mut folders = vec![Utf8PathBuf::from("/etc")];
@@ -112,9 +113,10 @@ fn etc_without_secrets() -> Vec<Utf8PathBuf> {
             if secrets.contains(&path) {
                 continue;
             }
-            match secrets.iter().any(|secret| secret.starts_with(&path)) {
-                true => folders.push(path),
-                false => paths.push(path),
+            if secrets.iter().any(|secret| secret.starts_with(&path)) {
+                folders.push(path);
+            } else {
+                paths.push(path);
             }
         }
     }

@@ -1,8 +1,8 @@
-//! The supervisor: waits for a program, adopts every descendant whose parent ends, and ends all of them.
+//! The supervisor: waits for a program, adopts every descendant whose parent ends, and kills all of them at the end.
 //!
-//! It has one thread and one small loop. A process cannot leave it: a descendant whose parent ends becomes its child
-//! (`PR_SET_CHILD_SUBREAPER`), also after `setsid` and a double fork. When the process that asked for it ends, the kernel
-//! sends a signal, and everything ends as well.
+//! It is a single-threaded loop. Processes cannot escape it: a descendant whose parent ends becomes its child
+//! (`PR_SET_CHILD_SUBREAPER`), even after `setsid` and a double fork. When the supervisor's own parent ends, the kernel
+//! sends it a signal, and it kills everything.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -20,34 +20,32 @@ use crate::process::table::ProcessTable;
 use crate::process::{LimitedResource, UsageLimits};
 use crate::confinement::guard::OpenPicture;
 
-/// The time between two looks at the number of tasks of the machine, and at the parent.
+/// The interval between checks of the machine's number of tasks and of the parent.
 const TICK_PAUSE: Duration = Duration::from_millis(50);
-/// The time before the first look at what the program uses, and the shortest time between two.
+/// The delay before the first measurement of resource use, and the minimum between two.
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(100);
-/// The longest time between two looks.
+/// The maximum delay between two measurements.
 const LOOK_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// The pause is at least this many times as long as the look before it.
+/// The delay is at least this many times as long as the previous measurement took.
 const LOOK_PAUSE_FACTOR: u32 = 20;
-/// The nice value of a supervisor.
 const SUPERVISOR_PRIORITY: i32 = -20;
-/// The exit code of a program that was killed, as in a shell.
+/// The exit code of a killed program, as in a shell.
 const KILLED: u8 = 128 + 9;
 
-/// A program that was started, or not.
+/// The result of starting a program.
 pub(super) enum Start {
-    /// Its process.
+    /// The process id.
     Child(u32),
-    /// The exit code that says so; the reason is on standard error.
+    /// The exit code for the failure; the reason is on standard error.
     Failed(ExitCode),
 }
 
-/// The reason to stop waiting.
+/// The reason to stop waiting for a program.
 enum End {
-    /// The program ended.
     Exited(ExitCode),
-    /// It used more than it may.
+    /// The program exceeded a limit.
     Exceeded(LimitedResource),
-    /// The caller asked for it, or is gone.
+    /// The caller asked to stop, or has ended.
     Asked,
 }
 
@@ -80,18 +78,19 @@ struct Supervisor {
     exited: Option<ExitCode>,
 }
 
-/// Starts a program and supervises it to its end, and that of every descendant.
+/// Starts a program and supervises it and every descendant until they have ended.
 pub(super) fn supervise(
     order: &SupervisorOrder,
     start: impl FnOnce() -> Result<Start, Refused>,
 ) -> Result<ExitCode, Refused> {
     rustix::process::set_child_subreaper(Some(getpid())).during("supervisor")?;
-    // The kernel sends it when the thread that started us ends; only when the process has ended does the parent change.
+    // The signal is sent when the parent's *thread* ends; only a changed parent id shows that the process has ended.
     rustix::process::set_parent_process_death_signal(Some(Signal::HUP)).during("parent")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.during("supervisor")?;
     let _entered = runtime.enter();
     let signals = Signals::listen().during("signals")?;
+    // The parent may have ended before the death signal was set.
     if is_orphan(order.parent) {
         return Ok(ExitCode::from(REFUSED));
     }
@@ -99,7 +98,8 @@ pub(super) fn supervise(
     let own = getpid().as_raw_nonzero().get();
     let mut watch = UsageWatch::new(&table, order.limits, own, &order.folders);
     limit_tasks(&table, &order.limits)?;
-    // Opened before the program starts and the view of the file system changes. Without a picture there is none to compare.
+    // Opened before the program starts and the view of the file system changes. Without a snapshot there is nothing to
+    // restore.
     let guarded = order.guarded.as_ref();
     let picture =
         guarded.and_then(|guarded| OpenPicture::open(&guarded.picture, &guarded.dir).ok());
@@ -115,11 +115,12 @@ pub(super) fn supervise(
         Start::Failed(code) => return Ok(code),
     };
     watch.open_counters(&table, child.as_raw_nonzero().get());
-    // Only root may; a supervisor has to run also when the program starts very many processes.
+    // Only root may do this. A supervisor has to run even if the program starts very many processes.
     let _ = rustix::process::setpriority_process(None, SUPERVISOR_PRIORITY);
     let mut supervisor =
         Supervisor { table, watch, group, parent: order.parent, child, exited: None };
-    // The caller waits for the end of these streams, and for the program to read its input.
+    // Release the streams: the caller waits for end of file on standard output, and has to notice when the program no
+    // longer reads its input.
     nix::unistd::dup2_stdin(&nothing).during("streams")?;
     nix::unistd::dup2_stdout(&nothing).during("streams")?;
     let end = runtime.block_on(supervisor.wait(signals));
@@ -127,7 +128,7 @@ pub(super) fn supervise(
     if let Some(picture) = picture.filter(|_| is_orphan(order.parent)) {
         picture.put_right();
     }
-    // The report may end this process by a signal, and the control group has to be gone by then.
+    // The report may end this process with a signal, and the control group has to be removed before that.
     drop(supervisor);
     Ok(report(&end))
 }
@@ -156,8 +157,8 @@ impl Supervisor {
         }
     }
 
-    /// Looks at what the program uses, if it is time to or the machine is crowded. Then the program is stopped while it is
-    /// looked at: a fork bomb leaves no time for anything else.
+    /// Measures resource use if it is time to, or if the machine is suddenly crowded with tasks. In the latter case the
+    /// program is stopped during the measurement, because a fork bomb would not leave any CPU time for it.
     fn tick(&mut self, next_look: &mut Instant) -> Option<End> {
         if is_orphan(self.parent) {
             return Some(End::Asked);
@@ -184,17 +185,17 @@ impl Supervisor {
         None
     }
 
-    /// The limit that the kernel had to enforce, where it does.
+    /// The limit that the kernel enforced, if a control group is in use.
     fn exceeded(&self) -> Option<LimitedResource> {
         self.group.as_ref().and_then(ControlGroup::exceeded)
     }
 
     fn forward(&self, signal: Signal) {
-        // The program may have ended a moment ago.
+        // Ignore errors: the program may just have ended.
         let _ = kill_process_group(self.child, signal);
     }
 
-    /// Reaps every child that has ended, and notes how the program did.
+    /// Reaps all children that have ended, and records the exit code of the program.
     fn reap(&mut self) {
         while let Ok(Some((id, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if id == self.child {
@@ -203,31 +204,31 @@ impl Supervisor {
         }
     }
 
-    /// Ends everything that is left.
+    /// Kills all remaining processes.
     fn end_all(&mut self) {
         if let Some(group) = &self.group {
             group.kill();
         }
         if self.exited.is_none() {
-            // The first process of a PID namespace takes all others with it, however fast they start new ones.
+            // Killing PID 1 of a PID namespace kills all processes in it, however fast they fork.
             let _ = kill_process(self.child, Signal::KILL);
         }
-        // The kernel kills a process group in one go, before the table of processes is read.
+        // The kernel signals a process group atomically, so do this before walking the process table.
         self.forward(Signal::KILL);
         if has_no_children() {
             return;
         }
         let own = getpid().as_raw_nonzero().get();
         let left = self.table.kill_descendants(own, &|_| false);
-        // The table does not show a process that `hidepid` hides; the kernel still counts it as a child.
+        // Processes hidden by `hidepid` are not in the table, but the kernel still counts them as children.
         if !self.table.kill_own_children() || left > 0 {
             super::told(&"some processes of the program could not be ended", REFUSED);
         }
     }
 }
 
-/// The kernel counts the tasks of the user, which are fewer than those of the machine: that many may be there besides those
-/// of the program. It does not count those of root.
+/// Sets `RLIMIT_NPROC`. The kernel counts all tasks of the user, so the limit is the machine's present number of tasks
+/// plus the program's share. It does not apply to root.
 fn limit_tasks(table: &ProcessTable, limits: &UsageLimits) -> Result<(), Refused> {
     match limits.processes_max {
         Some(most) => {
@@ -238,7 +239,7 @@ fn limit_tasks(table: &ProcessTable, limits: &UsageLimits) -> Result<(), Refused
     }
 }
 
-/// Whether this process has no child. As it adopts every descendant whose parent ends, it then has no descendant either.
+/// Returns true if this process has no child. Since it adopts orphaned descendants, it then has no descendants either.
 fn has_no_children() -> bool {
     matches!(rustix::process::wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD))
 }
@@ -247,7 +248,7 @@ fn is_orphan(parent: u32) -> bool {
     getppid().map(|id| id.as_raw_nonzero().get()) != Some(parent.cast_signed())
 }
 
-/// The exit code of the program; a signal of our own reports an exceeded limit.
+/// Returns the exit code of the program, or ends this process with the signal that reports an exceeded limit.
 fn report(end: &End) -> ExitCode {
     match end {
         End::Exited(code) => *code,

@@ -1,4 +1,4 @@
-//! What clients with little room make of the list of skills.
+//! Budgets: how much of the list of skills each client shows.
 
 use std::borrow::Cow;
 
@@ -10,39 +10,39 @@ use serde::{Deserialize, Serialize};
 use super::{Answer, Api, Call, Nothing, Page, blocking};
 use crate::http::problem::Problem;
 
-/// A client's room for the list of skills, and what it would do.
+/// A client's budget for the list of skills, and the result of applying it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Room {
-    /// The word to ask for it by.
+    /// The id of the client, for queries.
     agent: String,
-    /// The client.
+    /// The name of the client.
     client: String,
-    /// Its room, in characters.
+    /// The budget, in characters.
     chars_max: usize,
-    /// The longest description that it shows.
+    /// The maximum length of a description, in characters.
     entry_chars_max: usize,
-    /// What the whole list of skills needs.
+    /// The length of the complete list of skills, in characters.
     chars_needed: usize,
-    /// What the list takes as it would be shown.
+    /// The length of the list as shown, in characters.
     chars_used: usize,
-    /// Skills with their whole description.
+    /// The number of skills with their complete description.
     whole: usize,
-    /// Skills with the start of it.
+    /// The number of skills with a shortened description.
     shortened: usize,
-    /// Skills by their name alone.
+    /// The number of skills shown by name only.
     names_only: usize,
-    /// Skills that are not shown.
+    /// The number of skills that are not shown.
     hidden: usize,
 }
 
-/// Which clients.
+/// A filter for clients.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct WhichClient {
     /// Only this client.
     agent: Option<Agent>,
 }
 
-/// A client whose rules are known.
+/// A client with a known budget.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "String")]
 struct Agent(&'static Client);
@@ -80,7 +80,7 @@ struct AgentPath {
     agent: String,
 }
 
-/// Which skills of a client's list.
+/// A filter for the skills of a client's list.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct WhichSkills {
     /// Only skills that are shown in this way.

@@ -1,4 +1,4 @@
-//! What runs have cost, over time.
+//! The cost of runs over time.
 
 use std::collections::BTreeMap;
 
@@ -12,44 +12,44 @@ use super::{Answer, Api, Call, Nothing};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
-/// Points of a curve, at most.
+/// The maximum number of points of a curve.
 const POINTS_MAX: u64 = 200;
-/// Runs that are looked at, the newest first.
+/// The maximum number of runs considered, newest first.
 const RUNS_MAX: usize = 2_000;
 
-/// What was spent over time.
+/// Costs over time.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Costs {
-    /// How long a point stands for.
+    /// The period of a point.
     bucket: Bucket,
-    /// Points in the order of time, without gaps; what is not known is nothing.
+    /// The points in chronological order, without gaps; a period without data is 0.
     points: Vec<Point>,
-    /// Dollars of all points.
+    /// The sum of all points, in US dollars.
     total: f64,
-    /// Whether something was used whose price nobody knows.
+    /// True if some usage has no known price.
     is_partial: bool,
-    /// Whether there are more runs than were looked at.
+    /// True if there are more runs than were considered.
     is_cut: bool,
 }
 
-/// What was spent in a time.
+/// The costs in a period.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 struct Point {
-    /// When the time begins, in milliseconds since 1970.
+    /// The start of the period, in milliseconds since 1970.
     at_ms: u64,
-    /// The same, shortly, in UTC.
+    /// The start as a short text, in UTC.
     label: String,
-    /// The same with what was spent.
+    /// The start with the costs, as a text.
     title: String,
-    /// Dollars.
+    /// Costs in US dollars.
     value: f64,
-    /// Tokens.
+    /// Tokens used.
     tokens: u64,
-    /// Steps that ended in it.
+    /// The number of steps that ended in the period.
     steps: u64,
 }
 
-/// How long a point stands for.
+/// The period of a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Bucket {
@@ -60,12 +60,12 @@ enum Bucket {
     Day,
 }
 
-/// Which costs.
+/// The requested range of costs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Which {
-    /// How long a point stands for; a day if nothing is said.
+    /// The period of a point; a day by default.
     bucket: Option<Bucket>,
-    /// How many points at most; 30 if nothing is said.
+    /// The maximum number of points; 30 by default.
     #[schemars(range(min = 1, max = 200))]
     points: Option<u64>,
 }
@@ -90,7 +90,7 @@ async fn costs(call: Call<Nothing, Which>) -> Answer<Costs> {
     let spent = Spent::read(call.house.journal().await.map_err(failed)?, first * length, length)
         .await
         .map_err(failed)?;
-    // Empty times at the start say nothing.
+    // Leave out empty periods at the start.
     let start = spent.points.keys().next().copied().unwrap_or(last).max(first);
     let points: Vec<Point> = (start..=last).map(|at| spent.point(at, length)).collect();
     Ok(Costs {
@@ -102,10 +102,10 @@ async fn costs(call: Call<Nothing, Which>) -> Answer<Costs> {
     })
 }
 
-/// What steps have used, by the time in which they ended.
+/// The usage of steps, by the period in which they ended.
 #[derive(Default)]
 struct Spent {
-    /// Millionths of dollars, tokens and steps.
+    /// Micro-dollars, tokens and steps.
     points: BTreeMap<u64, (u64, u64, u64)>,
     is_partial: bool,
     is_cut: bool,
@@ -159,10 +159,11 @@ impl Spent {
     }
 }
 
-/// Year, month and day of a day since 1970 (Gregorian, UTC). Years begin in March here, so that a leap day is their last.
+/// Converts a day since 1970 to year, month and day (Gregorian, UTC). The internal year begins in March, so that a
+/// leap day is its last day.
 fn date(day: u64) -> (u64, u64, u64) {
     const DAYS_OF_400_YEARS: u64 = 146_097;
-    // From 1 March of the year 0.
+    // Counted from 1 March of the year 0.
     let day = day + 719_468;
     let (era, day) = (day / DAYS_OF_400_YEARS, day % DAYS_OF_400_YEARS);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

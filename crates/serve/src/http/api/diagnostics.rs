@@ -1,4 +1,4 @@
-//! What is wrong with skills, with the lines that it is about.
+//! Diagnostics of skills, with the source lines they are about.
 
 use std::collections::BTreeMap;
 
@@ -12,57 +12,57 @@ use serde::{Deserialize, Serialize};
 use super::{Answer, Api, Call, Nothing, Page, blocking};
 use crate::house::House;
 
-/// Lines before a finding and behind it that are shown with it.
+/// The number of lines shown before and after a finding.
 const LINES_AROUND: u32 = 2;
-/// The most lines that are shown with a finding.
+/// The maximum number of lines shown with a finding.
 const LINES_MAX: usize = 24;
-/// The longest line that is shown whole.
+/// The maximum length of a line before it is cut.
 const LINE_CHARS_MAX: usize = 400;
 
-/// A finding, with the lines that it is about.
+/// A finding, with the lines it is about.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Found {
-    /// The file; null where a finding is about no file.
+    /// The file; null if the finding is not about a file.
     path: Option<String>,
-    /// The same, with `~` for the home.
+    /// The same path, with `~` for the home directory.
     path_short: Option<String>,
-    /// The name of the skill of that file, if it could be loaded.
+    /// The name of the skill in that file, if it could be loaded.
     skill: Option<String>,
-    /// What was found.
+    /// The diagnostic.
     #[serde(flatten)]
     diagnostic: DiagnosticJson,
-    /// Where it ends; absent when it is about the whole file.
+    /// The end of the finding; absent if it is about the whole file.
     end: Option<Place>,
     /// The lines around it.
     lines: Vec<Line>,
 }
 
-/// A place in a file; both numbers count from 1.
+/// A position in a file; both numbers start at 1.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Place {
     line: u32,
     column: u32,
 }
 
-/// One line of a file.
+/// A line of a file.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Line {
-    /// Its number, from 1.
+    /// The line number, starting at 1.
     number: u32,
-    /// Its text, cut if it is long.
+    /// The text, cut if it is long.
     text: String,
-    /// Whether the finding is about this line.
+    /// True if the finding is about this line.
     is_marked: bool,
 }
 
-/// Which findings.
+/// A filter for findings.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Which {
-    /// Only findings that are this bad.
+    /// Only findings of this severity.
     severity: Option<Severity>,
-    /// Only findings of this kind, such as `RS020` or `yaml-syntax`.
+    /// Only findings with this code, such as `RS020` or `yaml-syntax`.
     code: Option<String>,
-    /// Only findings that have this text in their message, file or code.
+    /// Only findings with this text in their message, file or code.
     q: Option<String>,
 }
 
@@ -101,7 +101,7 @@ async fn list(call: Call<Nothing, Which>) -> Answer<Page<Found>> {
     .await
 }
 
-/// Findings with their lines. Files that are no skills in use are read, each once.
+/// Adds source lines to findings. Files that are not loaded skills are read, each once.
 pub(super) fn with_lines<'c>(
     house: &House,
     catalog: &'c Catalog,

@@ -1,4 +1,4 @@
-//! What happens, as it happens.
+//! The event stream.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -10,12 +10,13 @@ use super::{Answer, Api, Call, Nothing};
 use crate::http::events::{Wanted, respond};
 use crate::http::openapi::Shape;
 
-/// What to hear.
+/// A filter for events.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Which {
     /// Only events of this run: its id, the start or end of it, its name, or `last`.
     run: Option<String>,
-    /// Everything behind this place, the `id` of an event, instead of what is new. The header `Last-Event-ID` says the same.
+    /// Start after the event with this `id` instead of with new events. The header `Last-Event-ID` has the same
+    /// effect.
     #[schemars(regex(pattern = r"^[0-9]{1,18}-[0-9]{1,18}$"))]
     after: Option<String>,
 }

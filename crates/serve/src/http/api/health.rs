@@ -1,4 +1,4 @@
-//! Whether anybody is there.
+//! The health check.
 
 use http::Method;
 use schemars::JsonSchema;
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::{Answer, Api, Call};
 
-/// How the daemon is.
+/// The health of the daemon.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Health {
-    /// `ok`, while it answers.
+    /// Always `ok`.
     status: &'static str,
     /// The version of Repertoire.
     version: &'static str,

@@ -1,4 +1,4 @@
-//! Figures for Prometheus.
+//! Metrics for Prometheus.
 
 use axum::response::{IntoResponse as _, Response};
 use http::header;

@@ -1,4 +1,4 @@
-//! The plans of the project: tasks, how far they are, and what is wrong with them.
+//! The plans of the project: tasks, progress and problems.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use http::StatusCode;
@@ -15,22 +15,22 @@ use serde::{Deserialize, Serialize};
 use super::{Answer, Api, Call, Nothing, Page, blocking};
 use crate::http::problem::Problem;
 
-/// Which plan.
+/// A filter for plans.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Which {
-    /// Only the plan of this file, a path below the project; all that are found if nothing is said.
+    /// Only the plan in this file, a path below the project; all plans found by default.
     path: Option<String>,
 }
 
-/// A plan, and what was found about it.
+/// A plan with its diagnostics.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PlanJson {
-    /// How far it is.
+    /// The progress of the plan.
     #[serde(flatten)]
     status: PlanStatusJson,
-    /// What was found.
+    /// The problems of the plan.
     diagnostics: Vec<DiagnosticJson>,
-    /// Why it cannot be read, if so; the rest is empty then.
+    /// The reason why the file cannot be read, if so; all other fields are empty then.
     broken: Option<String>,
 }
 
@@ -66,7 +66,7 @@ fn no(path: &str, why: ReadError) -> Problem {
     }
 }
 
-/// A plan that cannot be read hides no other.
+/// An entry for an unreadable plan, so that it does not hide the others.
 fn broken(path: &Utf8Path, why: &ReadError) -> PlanJson {
     let status = PlanStatusJson::of(&parse_bytes(&[], path), None, 0);
     PlanJson { status, diagnostics: Vec::new(), broken: Some(why.to_string()) }

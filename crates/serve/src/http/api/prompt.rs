@@ -1,4 +1,4 @@
-//! The exact prompt that an agent would be given. Nothing is sent, and no MCP server is started to ask for its tools.
+//! The exact prompt that an agent would get. Nothing is sent, and no MCP server is started to list its tools.
 
 use camino::Utf8PathBuf;
 use http::{Method, StatusCode};
@@ -14,35 +14,35 @@ use crate::http::problem::Problem;
 /// A prompt.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Prompt {
-    /// The agent.
+    /// The name of the agent.
     agent: String,
     /// The model.
     model: String,
     /// The messages, in order.
     messages: Vec<MessageJson>,
-    /// The tools that are offered, but those of MCP servers: none is started for a preview.
+    /// The tools offered, except those of MCP servers: none is started for a preview.
     tools: Vec<ToolJson>,
-    /// Tokens, as estimated.
+    /// The estimated number of tokens.
     tokens: u64,
-    /// The body of the request, to the byte.
+    /// The exact body of the request.
     body: Value,
 }
 
 /// A message.
 #[derive(Debug, Serialize, JsonSchema)]
 struct MessageJson {
-    /// Who speaks: `system`, `user` or `assistant`.
+    /// The author: `system`, `user` or `assistant`.
     role: String,
-    /// What is said.
+    /// The text.
     text: String,
 }
 
 /// A tool.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ToolJson {
-    /// Its name.
+    /// The name of the tool.
     name: String,
-    /// What the model is told of it.
+    /// The description given to the model.
     description: String,
     /// The schema of its arguments.
     parameters: Value,
@@ -90,15 +90,18 @@ async fn prompt(call: Call<Nothing, Nothing, Ask>) -> Answer<Prompt> {
     })
 }
 
-/// A message as people read it: its parts one after the other, what is no text as JSON.
+/// Flattens a message for people: its parts one after the other, with non-text parts as JSON.
 fn message_of(message: &Value) -> MessageJson {
-    let text_of = |part: &Value| match part["text"].as_str() {
-        Some(text) => text.to_owned(),
-        None => part.to_string(),
-    };
     let text = match &message["content"] {
         Value::Array(parts) => parts.iter().map(text_of).collect::<Vec<_>>().join("\n"),
         _ => text_of(message),
     };
     MessageJson { role: message["role"].as_str().unwrap_or_default().to_owned(), text }
+}
+
+fn text_of(part: &Value) -> String {
+    match part["text"].as_str() {
+        Some(text) => text.to_owned(),
+        None => part.to_string(),
+    }
 }

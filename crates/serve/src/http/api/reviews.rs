@@ -1,4 +1,4 @@
-//! Reviews that were made, and the changes that they are about.
+//! Stored reviews, and the changes they are about.
 
 use std::collections::BTreeMap;
 
@@ -14,112 +14,112 @@ use crate::http::problem::Problem;
 
 const TAG: &str = "reviews";
 
-/// A review of a list.
+/// An entry of the list of reviews.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Row {
-    /// Its name.
+    /// The id of the review.
     id: String,
-    /// What kind of files it is for.
+    /// The kind of files it is for.
     subject: Subject,
-    /// How deep it looked.
+    /// The depth of the review.
     depth: Depth,
-    /// What was looked at, in words.
+    /// A description of what was reviewed.
     scope: String,
-    /// How many files.
+    /// The number of files.
     files: usize,
-    /// How many findings.
+    /// The number of findings.
     findings: usize,
-    /// How many of each severity, in lower case.
+    /// The number of findings by severity, in lower case.
     counts: BTreeMap<String, usize>,
-    /// How many of earlier reviews nobody has mended.
+    /// The number of findings of earlier reviews that are still open.
     still_open: usize,
-    /// Agents that gave no answer.
+    /// The number of agent calls that failed.
     failed_calls: usize,
-    /// When it began, in milliseconds since 1970.
+    /// The start time, in milliseconds since 1970.
     started_ms: u64,
-    /// How long it took.
+    /// The duration, in milliseconds.
     duration_ms: u64,
-    /// Why it cannot be read, if so; the rest is empty then.
+    /// The reason why the review cannot be read, if so; all other fields are empty then.
     broken: Option<String>,
 }
 
-/// A review.
+/// The path of a review.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ReviewPath {
-    /// Its name, how it begins, or `last`.
+    /// The id of the review, a prefix of it, or `last`.
     id: String,
 }
 
-/// What a review is about.
+/// The change a review is about.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ChangeJson {
-    /// The files.
+    /// The reviewed files.
     files: Vec<FileJson>,
     /// Files that were not reviewed.
     skipped: Vec<SkippedJson>,
 }
 
-/// A file that was reviewed.
+/// A reviewed file.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FileJson {
-    /// Its path below the repository.
+    /// The path below the repository.
     path: String,
-    /// Its path before, if it was renamed.
+    /// The previous path, if the file was renamed.
     old_path: Option<String>,
-    /// The language, where the ending tells.
+    /// The language, if it is known from the file extension.
     language: Option<String>,
-    /// Lines that came.
+    /// The number of added lines.
     added: usize,
-    /// Lines that went.
+    /// The number of removed lines.
     removed: usize,
-    /// What has changed in it.
+    /// The changed parts.
     hunks: Vec<HunkJson>,
 }
 
-/// A part of a file that has changed, with its surroundings.
+/// A changed part of a file, with context.
 #[derive(Debug, Serialize, JsonSchema)]
 struct HunkJson {
-    /// Its first line before.
+    /// The first line in the old file.
     old_start: u32,
-    /// Its first line now.
+    /// The first line in the new file.
     new_start: u32,
-    /// What it is in: a function, mostly.
+    /// The enclosing section, usually a function.
     section: String,
-    /// Its lines.
+    /// The lines.
     lines: Vec<LineJson>,
 }
 
-/// A line.
+/// A line of a change.
 #[derive(Debug, Serialize, JsonSchema)]
 struct LineJson {
-    /// What happened to it.
+    /// The kind of change.
     kind: LineWord,
-    /// Its number before.
+    /// The line number in the old file.
     old: Option<u32>,
-    /// Its number now.
+    /// The line number in the new file.
     new: Option<u32>,
-    /// Its text.
+    /// The text of the line.
     text: String,
 }
 
-/// What happened to a line.
+/// The kind of change of a line.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum LineWord {
-    /// It is as it was.
+    /// Unchanged.
     Context,
-    /// It came.
+    /// Added.
     Added,
-    /// It went.
+    /// Removed.
     Removed,
 }
 
 /// A file that was not reviewed.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SkippedJson {
-    /// Its path.
+    /// The path of the file.
     path: String,
-    /// Why not.
+    /// The reason.
     reason: String,
 }
 
@@ -215,21 +215,11 @@ fn of_change(change: Change) -> ChangeJson {
 
 fn of_file(file: ChangedFile) -> FileJson {
     let (added, removed) = (file.added(), file.removed());
-    let line = |line: repertoire_review::change::Line| LineJson {
-        kind: match line.kind {
-            LineKind::Context => LineWord::Context,
-            LineKind::Added => LineWord::Added,
-            LineKind::Removed => LineWord::Removed,
-        },
-        old: line.old,
-        new: line.new,
-        text: line.text,
-    };
     let hunks = file.hunks.into_iter().map(|hunk| HunkJson {
         old_start: hunk.old_start,
         new_start: hunk.new_start,
         section: hunk.section,
-        lines: hunk.lines.into_iter().map(line).collect(),
+        lines: hunk.lines.into_iter().map(of_line).collect(),
     });
     FileJson {
         path: file.path.to_string(),
@@ -238,6 +228,19 @@ fn of_file(file: ChangedFile) -> FileJson {
         added,
         removed,
         hunks: hunks.collect(),
+    }
+}
+
+fn of_line(line: repertoire_review::change::Line) -> LineJson {
+    LineJson {
+        kind: match line.kind {
+            LineKind::Context => LineWord::Context,
+            LineKind::Added => LineWord::Added,
+            LineKind::Removed => LineWord::Removed,
+        },
+        old: line.old,
+        new: line.new,
+        text: line.text,
     }
 }
 

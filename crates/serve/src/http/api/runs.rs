@@ -1,4 +1,4 @@
-//! Runs: listing them, everything about one, and what people tell them to do.
+//! Runs: lists, details, and commands from people.
 
 mod order;
 mod output;
@@ -16,10 +16,10 @@ use crate::http::problem::Problem;
 
 const TAG: &str = "runs";
 
-/// Which runs.
+/// A filter for runs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Which {
-    /// Only runs that are so far.
+    /// Only runs with this status.
     status: Option<RunStatus>,
     /// Only runs of this kind, such as `plan`.
     kind: Option<String>,
@@ -27,25 +27,25 @@ struct Which {
     here: Option<bool>,
 }
 
-/// A run.
+/// The path of a run.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct RunPath {
-    /// Its id, the start or end of it, its name, or `last`.
+    /// The id of the run, the start or end of it, its name, or `last`.
     pub(super) id: String,
 }
 
-/// The plan of a run, as the journal has it.
+/// The plan of a run, as recorded in the journal.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RunPlan {
     /// The tasks, in the order of the plan.
     tasks: Vec<RunTask>,
-    /// How many of them are done; null if there are none.
+    /// The number of tasks that are done; null if there are no tasks.
     done: Option<TasksDone>,
-    /// Why the tasks of the plan cannot be told, if so.
+    /// The reason why the tasks of the plan cannot be determined, if so.
     fallback: Option<String>,
-    /// What people said for the next prompt.
+    /// Notes from people for the next prompt.
     steering: Vec<String>,
-    /// What was learnt.
+    /// Learnings of the run.
     learnings: Vec<String>,
 }
 
@@ -148,13 +148,13 @@ async fn diff(call: Call<RunPath>) -> Answer<RunDiffJson> {
     })
 }
 
-/// The run that is meant.
+/// Finds the run with this id.
 async fn find(house: &House, path: &RunPath) -> Answer<Run> {
     house.journal().await.map_err(failed)?.reap().await.map_err(failed)?;
     house.journal().await.map_err(failed)?.find(&path.id).await.map_err(failed)
 }
 
-/// What the journal did not do: there is no such run, the answer is no, or it could not be asked.
+/// Maps a journal error to a problem: not found, conflict, or internal error.
 pub(super) fn failed(error: JournalError) -> Problem {
     let status = match &error {
         JournalError::NotFound { .. } => StatusCode::NOT_FOUND,

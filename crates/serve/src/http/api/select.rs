@@ -1,4 +1,4 @@
-//! Which skills a task would be given, and why.
+//! Selects skills for a task, with reasons.
 
 use std::time::Instant;
 
@@ -13,18 +13,18 @@ use serde::Deserialize;
 use super::{Answer, Api, Call, Nothing, blocking, whole};
 use crate::http::problem::Problem;
 
-/// Hints or paths of one task.
+/// The maximum number of hints or paths of a task.
 const NAMES_MAX: usize = 100;
-/// Most skills that a caller may have picked.
+/// The maximum number of picks a caller can ask for.
 const PICKS_MAX: u64 = 50;
 
-/// A task.
+/// A task to select skills for.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ask {
-    /// What is to be done.
+    /// The text of the task.
     pub(super) task: String,
-    /// Skills that are asked for by name.
+    /// Skills requested by name.
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub(super) skills: Vec<String>,
@@ -38,21 +38,21 @@ pub(super) struct Ask {
     /// The agent that will do the work.
     #[serde(default)]
     pub(super) agent: Option<String>,
-    /// Most skills to pick.
+    /// The maximum number of skills to pick.
     #[serde(default, deserialize_with = "whole")]
     #[schemars(range(min = 0, max = 50))]
     pub(super) max: Option<u64>,
-    /// How sure to be of a pick, 0 to 1.
+    /// The minimum confidence of a pick, 0 to 1.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) threshold: Option<f32>,
-    /// Whether to tell what every stage says about the skills that come nearest; nothing to a prompt.
+    /// Include the verdict of every stage on the closest skills; ignored for prompts.
     #[serde(default)]
     explain: bool,
 }
 
 impl Ask {
-    /// Refuses what is too much.
+    /// Refuses values above the limits.
     pub(super) fn checked(self) -> Answer<Self> {
         if self.skills.len() > NAMES_MAX || self.paths.len() > NAMES_MAX {
             let detail = format!("`skills` and `paths` have at most {NAMES_MAX}");
@@ -104,7 +104,7 @@ async fn select(call: Call<Nothing, Nothing, Ask>) -> Answer<MatchJson> {
     .await
 }
 
-/// Paths are held against globs and never opened, so any will do.
+/// Builds the task. Paths are only matched against globs and never opened, so any path is accepted.
 fn task(ask: Ask) -> Task {
     Task {
         text: ask.task,
@@ -116,7 +116,7 @@ fn task(ask: Ask) -> Task {
     }
 }
 
-/// What every stage says about the picks and the near misses.
+/// Explains the verdict of every stage on the picks and the near misses.
 fn explained(selector: &Selector, task: &Task, selection: &Selection) -> Vec<WhyJson> {
     let picked = selection.picks.iter().map(|pick| &pick.name);
     let missed = selection.near_misses.iter().map(|miss| &miss.name);

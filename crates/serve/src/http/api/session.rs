@@ -1,4 +1,4 @@
-//! A code for a page, and a session for a code.
+//! Login codes for web pages, and sessions for codes.
 
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use super::{Answer, Api, Call, Nothing, SESSION};
 use crate::http::problem::Problem;
 use crate::http::token::{CODE_LIFE, SESSION_LIFE, TokenError};
 
-/// A code that was printed.
+/// A login code to redeem.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Redeem {
     /// The code.
@@ -18,18 +18,18 @@ struct Redeem {
 /// A session.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Session {
-    /// What to show as a bearer token.
+    /// The bearer token.
     token: String,
-    /// How long it is good.
+    /// The lifetime in seconds.
     expires_in_s: u64,
 }
 
-/// A code.
+/// A login code.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Code {
-    /// The code, which opens one page.
+    /// The code, which can be used once.
     code: String,
-    /// How long it is good.
+    /// The lifetime in seconds.
     expires_in_s: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Skills: listing them, searching them, and everything about one.
+//! Skills: list, search and details.
 
 mod detail;
 mod file;
@@ -19,78 +19,78 @@ use super::{Answer, Api, Call, Nothing, Page, blocking};
 use crate::house::House;
 use crate::http::problem::Problem;
 
-/// Skills that a search weighs: what comes behind them has nothing to do with it.
+/// The maximum number of search hits; lower-ranked skills are irrelevant.
 const HITS_MAX: usize = 500;
-/// What scores less is found by its letters only.
+/// Skills that score less are found only if their name or description contains the search text.
 const SCORE_MIN: f32 = 0.02;
 
-/// What became of a skill's file.
+/// The state of a skill file.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 enum State {
-    /// It is in use.
+    /// In use.
     Used,
-    /// Another one of the same name stands before it.
+    /// Hidden by another skill with the same name.
     Shadowed,
-    /// It could not be loaded.
+    /// Could not be loaded.
     Broken,
 }
 
-/// One skill of a list, whatever became of it. What is not known of a file that could not be loaded is null.
+/// An entry of the list of skills, in any state. Fields that are unknown for a broken file are null.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Listed {
-    /// What became of it.
+    /// The state of the skill.
     state: State,
-    /// The name to ask for; of a file that could not be loaded, that of its folder.
+    /// The name; for a file that could not be loaded, the name of its folder.
     name: String,
-    /// What it does and when to use it.
+    /// The description: what the skill does and when to use it.
     description: Option<String>,
     /// The file.
     path: String,
-    /// The same, with `~` for the home.
+    /// The same path, with `~` for the home directory.
     path_short: String,
-    /// Where its root belongs.
+    /// The scope of its root.
     scope: Scope,
-    /// The family of the file.
+    /// The dialect of the file.
     dialect: Option<Dialect>,
     /// The digest of the file.
     digest: Option<String>,
-    /// The file of the skill that stands before it, if any.
+    /// The file of the skill that shadows it, if any.
     shadowed_by: Option<String>,
-    /// What it is for.
+    /// The type of the skill.
     #[serde(rename = "type")]
     kind: Option<String>,
-    /// Whether it is an agent.
+    /// True if it is an agent.
     is_agent: bool,
-    /// Whether it may be given capabilities.
+    /// The trust decision, which controls its capabilities.
     trust: Option<Trust>,
-    /// The plugin that it came with.
+    /// The plugin it came with.
     plugin: Option<Plugin>,
-    /// Why it could not be loaded.
+    /// The reason why it could not be loaded.
     reason: Option<DiagnosticJson>,
-    /// What a search makes of it; null where nothing was searched for.
+    /// The search result; null if no search was made.
     found: Option<Found>,
 }
 
-/// What a search makes of a skill.
+/// The search result for a skill.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Found {
-    /// How likely it is what is looked for, 0 to 1.
+    /// The estimated relevance, 0 to 1.
     score: f32,
-    /// What speaks for it and against it.
+    /// The reasons for and against it.
     reasons: Vec<Reason>,
-    /// The same in words.
+    /// The reasons as text.
     why: Vec<String>,
-    /// Whether the name has these letters.
+    /// True if the name contains the search text.
     in_name: bool,
 }
 
-/// Which skills.
+/// A filter for skills.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Which {
-    /// Search for this: what is nearest in words and meaning comes first, with its score and reasons.
+    /// Search for this text: the best matches in words and meaning come first, with score and reasons.
     q: Option<String>,
     /// Only skills of this scope.
     scope: Option<Scope>,
@@ -104,10 +104,10 @@ struct Which {
     tag: Option<String>,
 }
 
-/// A skill by its name.
+/// The path of a skill.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NamePath {
-    /// Its name, also `plugin:skill`.
+    /// The name of the skill, also as `plugin:skill`.
     name: String,
 }
 
@@ -125,7 +125,7 @@ async fn list(call: Call<Nothing, Which>) -> Answer<Page<Listed>> {
             Some(words) => search(&call.house, all, words),
             None => all.into_iter().map(|one| (one, None)).collect(),
         };
-        // Digests are work, and are wanted for one page only.
+        // Digests are expensive, so compute them for this page only.
         let page = call.paging.cut(found.into_iter())?;
         let items = page.items.into_iter().map(|(one, found)| one.listed(&catalog, found));
         Ok(Page { items: items.collect(), next: page.next, total: page.total })
@@ -133,7 +133,7 @@ async fn list(call: Call<Nothing, Which>) -> Answer<Page<Listed>> {
     .await
 }
 
-/// A file that may be listed.
+/// A skill file that may be listed.
 #[derive(Clone, Copy)]
 enum Candidate<'c> {
     Used(&'c Entry),
@@ -156,7 +156,7 @@ impl<'c> Candidate<'c> {
         }
     }
 
-    /// The text that letters are looked for in, besides the name.
+    /// The text that is searched besides the name.
     fn text(self) -> &'c str {
         match self {
             Candidate::Used(entry) | Candidate::Shadowed(entry, _) => &entry.skill.description,
@@ -216,7 +216,7 @@ fn listed_broken(
     }
 }
 
-/// What the filters let through: skills in use by name, then those that lost theirs, then broken files.
+/// Applies the filters: skills in use by name, then shadowed skills, then broken files.
 fn candidates<'c>(catalog: &'c Catalog, which: &Which) -> Vec<Candidate<'c>> {
     let state = |state: State| which.state.is_none_or(|wanted| wanted == state);
     let wants = |entry: &Entry| {
@@ -251,8 +251,8 @@ fn candidates<'c>(catalog: &'c Catalog, which: &Which) -> Vec<Candidate<'c>> {
     out
 }
 
-/// What has to do with the words, the best first. A name that begins with them comes before everything: whoever types a
-/// name looks for it.
+/// Returns the skills that match the words, best first. Names that start with the words come before everything else,
+/// because a user who types a name is looking for it.
 fn search<'c>(
     house: &House,
     all: Vec<Candidate<'c>>,
@@ -283,7 +283,6 @@ fn search<'c>(
     found.into_iter().map(|(_, one, found)| (one, Some(found))).collect()
 }
 
-/// The skill of a name.
 fn resolve<'c>(catalog: &'c Catalog, name: &str) -> Answer<&'c Entry> {
     catalog.resolve(name).map_err(|error| not_found(&error))
 }

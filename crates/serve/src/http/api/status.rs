@@ -1,4 +1,4 @@
-//! What is served, in numbers.
+//! A summary of what is served.
 
 use http::Method;
 use repertoire_skill::catalog::Catalog;
@@ -10,26 +10,26 @@ use serde::Serialize;
 
 use super::{Answer, Api, Call};
 
-/// What is served.
+/// A summary of what is served.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Status {
     /// The version of Repertoire.
     version: &'static str,
     /// The folder that is served.
     project: String,
-    /// The same, with `~` for the home.
+    /// The same path, with `~` for the home directory.
     project_short: String,
-    /// The profile in force.
+    /// The active profile.
     profile: String,
-    /// Counts how often the skills were read: a higher number is newer.
+    /// The generation of the catalog, incremented on every reload.
     generation: u64,
     /// Counts of skills.
     skills: ListSummary,
-    /// Skills that are not trusted, or have changed since they were.
+    /// The number of skills that are not trusted, or have changed since they were.
     untrusted: usize,
     /// Counts of findings.
     findings: Findings,
-    /// The roots that skills come from, in their order.
+    /// The roots that skills come from, in order.
     roots: Vec<RootJson>,
     /// The time of the daemon, in milliseconds since 1970.
     now_ms: u64,
@@ -38,11 +38,11 @@ struct Status {
 /// Counts of findings.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct Findings {
-    /// What breaks a rule that others rely on.
+    /// Violations of rules that others rely on.
     errors: usize,
-    /// What works, and surprises.
+    /// Things that work but may surprise.
     warnings: usize,
-    /// What is worth knowing.
+    /// Notes.
     infos: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Runs of workflows: where they are, what their gates would say, and what people decide.
+//! Runs of workflows: their state, the verdicts of their gates, and decisions of people.
 
 use std::collections::BTreeMap;
 
@@ -20,20 +20,20 @@ use crate::http::problem::Problem;
 
 const TAG: &str = "workflows";
 
-/// A run of a list, or a folder that cannot be read.
+/// An entry of the list of runs; the run's folder may be unreadable.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Row {
     /// The run.
     #[serde(flatten)]
     row: RunRow,
-    /// Why it cannot be read, if so; the rest is empty then.
+    /// The reason why the run cannot be read, if so; all other fields are empty then.
     broken: Option<String>,
 }
 
-/// Which runs.
+/// A filter for runs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Which {
-    /// Only runs that are so far.
+    /// Only runs in this state.
     state: Option<WhichState>,
     /// Only runs of this workflow.
     workflow: Option<String>,
@@ -41,19 +41,19 @@ struct Which {
     here: Option<bool>,
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum WhichState {
-    /// It is an agent's turn.
+    /// Waiting for an agent.
     Active,
-    /// It is a person's turn.
+    /// Waiting for a person.
     Waiting,
-    /// It is complete.
+    /// Complete.
     Done,
-    /// A person has ended it.
+    /// Ended by a person.
     Aborted,
-    /// Its folder cannot be read.
+    /// The run's folder cannot be read.
     Broken,
 }
 
@@ -69,43 +69,43 @@ impl WhichState {
     }
 }
 
-/// A run.
+/// The path of a run.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct RunPath {
-    /// Its name, or the start of it.
+    /// The id of the run, or a prefix of it.
     id: String,
 }
 
-/// Where a run is.
+/// The state of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Shown {
-    /// What is kept of it.
+    /// The stored status.
     #[serde(flatten)]
     status: StatusJson,
-    /// The step that it is at, as an agent is told; null if a template of it cannot be filled.
+    /// The current step, as an agent sees it; null if one of its templates cannot be rendered.
     view: Option<StepView>,
-    /// What the gate that it is about would decide; null if the workflow has none.
+    /// The current verdict of the relevant gate; null if the workflow has none.
     gate: Option<GateJson>,
-    /// What a person can choose, if it waits for that.
+    /// The choices of a person, if the run waits for one.
     choices: Vec<String>,
 }
 
-/// What a person decides.
+/// A person's decision.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Decide {
-    /// What: one of the `choices` of the run.
+    /// One of the `choices` of the run.
     choice: String,
-    /// Why, for the record.
+    /// The reason, for the record.
     #[serde(default)]
     note: Option<String>,
 }
 
-/// What a person answers.
+/// A person's answers.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Answers {
-    /// The answers, by the ids of the questions.
+    /// The answers, by question id.
     answers: BTreeMap<String, String>,
 }
 
@@ -178,7 +178,7 @@ async fn choose(call: Call<RunPath, Nothing, Decide>) -> Answer<Shown> {
     let id = resolve(&call.house, &call.path.id)?;
     let cancel = CancellationToken::new();
     let note = note.unwrap_or_default();
-    // A client that goes away ends no script half way: it is this task's, not the connection's.
+    // Spawn a task, so that a client that disconnects does not abort a script half way.
     let house = call.house.clone();
     let run = id.clone();
     let decided = tokio::spawn(async move {
@@ -213,9 +213,10 @@ fn resolve(house: &House, wanted: &str) -> Answer<String> {
 
 fn standing(house: &House, wanted: &str) -> Answer<Shown> {
     let runs = house.workflows();
-    match runs.is_script(wanted).map_err(failed)? {
-        true => Ok(of_script(&runs.open_script(wanted).map_err(failed)?)),
-        false => Ok(of_workflow(&runs.open(wanted).map_err(failed)?)),
+    if runs.is_script(wanted).map_err(failed)? {
+        Ok(of_script(&runs.open_script(wanted).map_err(failed)?))
+    } else {
+        Ok(of_workflow(&runs.open(wanted).map_err(failed)?))
     }
 }
 
@@ -226,7 +227,7 @@ fn of_workflow(run: &Run) -> Shown {
         GateJson::new(run, &step.id, gate, review, &verdict(gate, review))
     });
     let choices = match &run.state.status {
-        // Questions are answered, not chosen about.
+        // Questions have to be answered; no choice is offered.
         Status::Waiting(Waiting::Questions { .. }) => Vec::new(),
         Status::Waiting(waiting) => Choice::possible(&run.workflow, waiting),
         _ => Vec::new(),
@@ -239,7 +240,7 @@ fn of_workflow(run: &Run) -> Shown {
     }
 }
 
-/// A script has a state of its own; of a workflow's it has no more than its place.
+/// The state of a script run. Scripts have a state of their own, of which only the position maps to a workflow's.
 fn of_script(run: &ScriptRun) -> Shown {
     let is_waiting = run.status() == "waiting";
     let row = RunRow::of_script(run);
@@ -264,7 +265,7 @@ fn of_script(run: &ScriptRun) -> Shown {
     Shown { status, view: Some(run.view()), gate: None, choices }
 }
 
-/// Why a run on disk is not had.
+/// Maps an error of the run store to a problem.
 pub(super) fn failed(error: RunError) -> Problem {
     let status = match &error {
         RunError::NotFound { .. } => StatusCode::NOT_FOUND,

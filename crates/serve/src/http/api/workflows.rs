@@ -1,4 +1,4 @@
-//! Workflows: listing them, their steps, and their pictures.
+//! Workflows: list, steps and diagrams.
 
 use axum::response::{IntoResponse as _, Response};
 use http::{Method, StatusCode, header};
@@ -19,34 +19,34 @@ use crate::http::problem::Problem;
 
 const TAG: &str = "workflows";
 
-/// Which workflows.
+/// A filter for workflows.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Which {
-    /// Whether to list those too that sub-agents go through.
+    /// Also list the workflows of sub-agents.
     all: Option<bool>,
 }
 
-/// A workflow.
+/// The path of a workflow.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NamePath {
-    /// Its name, also `skill/name` for one that sub-agents go through (with `%2F` for the slash).
+    /// The name, or `skill/name` for the workflow of a sub-agent (with `%2F` for the slash).
     name: String,
 }
 
-/// Which picture.
+/// The requested diagram.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct WhichRun {
-    /// A run of the workflow, whose step is lit.
+    /// A run of the workflow, whose current step is highlighted.
     run: Option<String>,
 }
 
-/// A workflow, and what was found about it.
+/// A workflow with its diagnostics.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Shown {
     /// The workflow.
     #[serde(flatten)]
     shown: WorkflowJson,
-    /// What was found about it.
+    /// The diagnostics.
     diagnostics: Vec<DiagnosticJson>,
 }
 
@@ -96,7 +96,7 @@ async fn show(call: Call<NamePath>) -> Answer<Shown> {
 
 async fn picture(call: Call<NamePath, WhichRun>) -> Answer<Response> {
     blocking(move || {
-        // A run goes on with the workflow that it was started with, whatever became of the file.
+        // A run continues with the workflow it was started with, even if the file has changed.
         let drawn = match &call.query.run {
             Some(run) => {
                 let run = call.house.workflows().open(run);

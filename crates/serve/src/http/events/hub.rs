@@ -1,8 +1,8 @@
-//! One reader of the journal for everybody who listens: what it reads is kept for a while in one ring, and whoever listens
-//! has no more than a place in it.
+//! A single journal reader for all listeners. Recent events are kept in one shared ring, and a listener is just a
+//! position in it.
 //!
-//! A listener that is too slow for the ring loses its place and is told so, with a cursor that goes on without loss: a queue
-//! of its own that could grow it does not have.
+//! A listener that is too slow for the ring loses its position, and gets a cursor with which it can resume without
+//! loss. Listeners have no queue of their own that could grow.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,27 +17,27 @@ use tokio::task::AbortHandle;
 use super::news::SkillsNews;
 use crate::house::News;
 
-/// Events that are kept for those who are a little behind.
+/// The maximum number of events in the ring.
 pub const RING_EVENTS_MAX: usize = 4_096;
-/// The same, in bytes: an event may be large.
+/// The maximum size of the ring in bytes: a single event may be large.
 pub const RING_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Events that are read at once.
+/// The maximum number of events read at once.
 const READ_MAX: u32 = 500;
-/// What is handed to a listener at once, in bytes, unless one item alone has more.
+/// The maximum number of bytes handed to a listener at once, unless a single item exceeds it.
 const HANDED_BYTES_MAX: usize = 32 * 1024;
-/// How often the journal is looked at when it does not call.
+/// The polling interval, in case the journal does not notify.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long to wait after the journal could not be read.
+/// The delay after a failed read of the journal.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What listeners are sent.
+/// An item that is sent to listeners.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    /// The place behind it; nothing for news that are in no journal.
+    /// The cursor after it; `None` for news that are not in the journal.
     pub(super) cursor: Option<Cursor>,
-    /// The run that it is about.
+    /// The run it is about.
     pub(super) run: Option<RunId>,
-    /// As it is sent.
+    /// The text as sent.
     pub(super) text: Bytes,
 }
 
@@ -55,7 +55,7 @@ impl Item {
     }
 }
 
-/// The ring and the task that fills it. The task ends when this is dropped.
+/// The ring and the task that fills it. The task ends when the hub is dropped.
 pub struct Hub {
     shared: Arc<Shared>,
     task: AbortHandle,
@@ -63,21 +63,21 @@ pub struct Hub {
 
 struct Shared {
     ring: Mutex<Ring>,
-    /// The number behind the newest item.
+    /// The number after that of the newest item.
     head: watch::Sender<u64>,
     listeners: Arc<()>,
 }
 
-/// The newest items, with numbers that only grow.
+/// The newest items, with increasing numbers.
 #[derive(Debug, Default)]
 struct Ring {
     items: VecDeque<Item>,
     bytes: usize,
     /// The number of the oldest item.
     first: u64,
-    /// The place that everything before the oldest item is at.
+    /// The cursor just before the oldest item.
     before: Cursor,
-    /// The place of the newest.
+    /// The cursor of the newest item.
     at: Cursor,
 }
 
@@ -100,42 +100,42 @@ impl Ring {
         }
     }
 
-    /// The number of the first item behind a place, if the ring still has everything behind it.
+    /// The number of the first item after a cursor, if the ring still has everything after it.
     fn number_after(&self, cursor: Cursor) -> Option<u64> {
         if cursor < self.before {
             return None;
         }
         let is_seen = |item: &Item| item.cursor.is_some_and(|at| at <= cursor);
-        // News without a place belong to the event before them.
+        // News without a cursor belong to the event before them.
         let last_seen = self.items.iter().rposition(is_seen);
         Some(self.first + last_seen.map_or(0, |at| at as u64 + 1))
     }
 }
 
-/// A place in the ring.
+/// A position in the ring.
 pub(super) struct Listener {
     shared: Arc<Shared>,
     next: u64,
     at: Cursor,
     head: watch::Receiver<u64>,
-    /// Counts listeners by how often it is held.
+    /// Held only for its reference count, which is the number of listeners.
     _counted: Arc<()>,
 }
 
-/// What a listener hears.
+/// The result of waiting for items.
 pub(super) enum Heard {
-    /// Items in their order, at least one.
+    /// Items in order, at least one.
     Items(Vec<Item>),
-    /// What was next is no longer there.
+    /// The next item is no longer in the ring.
     Lost,
 }
 
 impl Hub {
-    /// Begins to read the journal, from now on.
+    /// Starts reading the journal, from now on.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be used.
+    /// If the journal cannot be used.
     ///
     /// # Panics
     ///
@@ -155,7 +155,7 @@ impl Hub {
         Ok(Hub { shared, task })
     }
 
-    /// A place behind everything that is known now.
+    /// Listens for items that are added from now on.
     pub(super) fn listen(&self) -> Listener {
         let (next, at) = {
             let ring = self.shared.ring();
@@ -164,23 +164,23 @@ impl Hub {
         self.shared.listener(next, at)
     }
 
-    /// A place behind a cursor, if the ring still has everything behind it.
+    /// Listens after a cursor; `None` if the ring no longer has everything after it.
     pub(super) fn listen_after(&self, cursor: Cursor) -> Option<Listener> {
         let next = self.shared.ring().number_after(cursor)?;
         Some(self.shared.listener(next, cursor))
     }
 
-    /// The place that the ring begins behind.
+    /// The cursor just before the oldest item of the ring.
     pub(super) fn begins_behind(&self) -> Cursor {
         self.shared.ring().before
     }
 
-    /// How many listen.
+    /// The number of listeners.
     pub fn listeners(&self) -> usize {
         Arc::strong_count(&self.shared.listeners) - 1
     }
 
-    /// What the ring holds, in bytes.
+    /// The size of the ring in bytes.
     pub fn bytes(&self) -> usize {
         self.shared.ring().bytes
     }
@@ -213,12 +213,12 @@ impl Shared {
 }
 
 impl Listener {
-    /// The place of what was heard last.
+    /// The cursor of the last item received.
     pub(super) fn cursor(&self) -> Cursor {
         self.at
     }
 
-    /// Waits for what comes next, at most `items_max` of it.
+    /// Waits for the next items, at most `items_max`.
     pub(super) async fn next(&mut self, items_max: usize) -> Heard {
         loop {
             self.head.borrow_and_update();
@@ -228,7 +228,7 @@ impl Listener {
                 None => {}
             }
             if self.head.changed().await.is_err() {
-                // The hub is gone, and with it whatever could be heard.
+                // The hub was dropped, so nothing can follow.
                 return Heard::Lost;
             }
         }
@@ -254,7 +254,7 @@ impl Listener {
     }
 }
 
-/// Fills the ring until it is stopped.
+/// Fills the ring until the task is aborted.
 async fn fill(
     shared: Arc<Shared>,
     journal: Journal,
@@ -270,7 +270,7 @@ async fn fill(
                 shared.push(events.iter().map(|(cursor, event)| Item::event(*cursor, event)));
                 continue;
             }
-            // Whoever listens hears it later; there is nobody here to complain to.
+            // Retry later: listeners get the events then, and there is no caller to report the error to.
             Err(_) => tokio::time::sleep(AGAIN).await,
         }
         tokio::select! {
@@ -286,7 +286,8 @@ async fn fill(
     }
 }
 
-/// What is told when news were missed: that the skills are others now, without saying which, and then what is still known.
+/// The items to send after news were missed: an unspecific reload first, followed by the news that are still
+/// available.
 fn caught_up(news: &mut broadcast::Receiver<News>) -> Vec<Item> {
     let mut kept = Vec::new();
     loop {
@@ -377,7 +378,7 @@ mod tests {
     fn a_place_is_found_as_long_as_nothing_behind_it_is_lost() {
         let mut ring = ring(1..=RING_EVENTS_MAX as u64 + 10, 1);
         ring.push(Item { cursor: None, run: None, text: Bytes::new() });
-        // The oldest that is left is number 11 of the journal by now.
+        // The oldest remaining item has number 11 in the journal.
         assert_eq!(ring.number_after(cursor(10)), None);
         assert_eq!(ring.number_after(cursor(11)), Some(ring.first));
         assert_eq!(ring.number_after(cursor(12)), Some(ring.first + 1));

@@ -1,23 +1,23 @@
-//! What listeners are told of that is in no journal.
+//! Messages to listeners that are not in the journal.
 
 use repertoire_skill::library::Reload;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The skills were read again.
+/// The skills were reloaded.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SkillsNews {
-    /// Counts how often the skills were read: a higher number is newer.
+    /// The generation of the catalog, incremented on every reload.
     pub generation: u64,
-    /// Skills that were not there before.
+    /// Skills that are new.
     pub added: Vec<String>,
-    /// Skills that have gone.
+    /// Skills that were removed.
     pub removed: Vec<String>,
-    /// Skills whose file, text or trust is another now.
+    /// Skills whose file, text or trust has changed.
     pub changed: Vec<String>,
     /// Skills whose file can no longer be loaded.
     pub broken: Vec<String>,
-    /// How many findings there are that were not there before.
+    /// The number of new findings.
     pub findings: usize,
 }
 
@@ -34,20 +34,20 @@ impl SkillsNews {
     }
 }
 
-/// The first thing that a listener hears.
+/// The first message to a listener.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Hello {
-    /// Where it begins to listen.
+    /// The cursor at which it starts.
     pub cursor: String,
-    /// How often the skills were read by now.
+    /// The current generation of the catalog.
     pub generation: u64,
 }
 
-/// The last thing that a listener hears that was too slow.
+/// The last message to a listener that was too slow.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Dropped {
-    /// What to send as `Last-Event-ID` or `after` to go on without loss.
+    /// The value to send as `Last-Event-ID` or `after` to resume without loss.
     pub cursor: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }

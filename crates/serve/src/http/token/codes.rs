@@ -1,5 +1,5 @@
-//! Codes that another process leaves for the daemon: files named by their digest, beside the token. Taking one is removing
-//! its file, which only one can do.
+//! Codes that another process stores for the daemon: files named by digest, next to the token. Redeeming a code means
+//! removing its file, which only one process can do.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -19,14 +19,14 @@ impl Codes {
         Codes { dir: token_file.with_file_name("codes") }
     }
 
-    /// Leaves a code until it is taken, or too old.
+    /// Stores a code until it is redeemed or expires.
     pub(super) fn leave(&self, digest: &[u8; 32], now_ms: u64, until_ms: u64) -> io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
         self.clear(now_ms);
         fs::write_private(&self.dir.join(hex(digest)), until_ms.to_string().as_bytes())
     }
 
-    /// When a code ends, if it was there; it is there no more.
+    /// Removes a code and returns its expiry; `None` if there is no such code.
     pub(super) fn take(&self, digest: &[u8; 32]) -> Option<u64> {
         let path = self.dir.join(hex(digest));
         let until = self.until(&path)?;
@@ -38,7 +38,7 @@ impl Codes {
         fs::read_text(path, SMALL_FILE_BYTES_MAX).ok()?.parse().ok()
     }
 
-    /// Removes what is too old or not a code, and the oldest where there are too many.
+    /// Removes expired and invalid codes, and the oldest ones if there are too many.
     fn clear(&self, now_ms: u64) {
         let Ok(entries) = self.dir.read_dir_utf8() else { return };
         let paths = entries.filter_map(|entry| Some(entry.ok()?.into_path()));
@@ -48,7 +48,7 @@ impl Codes {
         let too_many = (kept.len() + 1).saturating_sub(LENT_MAX);
         for (at, (until, path)) in kept.into_iter().enumerate() {
             if until <= now_ms || at < too_many {
-                // Whoever was faster has removed it.
+                // Another process may have removed it already.
                 let _ = std::fs::remove_file(path);
             }
         }

@@ -1,4 +1,4 @@
-//! The file of the token: its owner's alone, in a folder that is its owner's alone.
+//! The token file: readable by its owner only, in a folder of which the same is true.
 
 use std::fs::{DirBuilder, Metadata, Permissions};
 use std::io::{self, Write as _};
@@ -10,10 +10,10 @@ use repertoire_text::fs;
 use super::{SECRET_BYTES, TokenError, secret};
 use crate::limits::SMALL_FILE_BYTES_MAX;
 
-/// What nobody but the owner may do.
+/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// The token, and what was mended on the way to it.
+/// Reads the token, and returns notes about problems that were fixed.
 pub(super) fn open(path: &Utf8Path) -> Result<(String, Vec<String>), TokenError> {
     let mut notes = Vec::new();
     if private_folder(path)? == Folder::Mended {
@@ -39,7 +39,7 @@ pub(super) enum Folder {
     Mended,
 }
 
-/// Makes sure that the folder of a file is there, and its owner's alone.
+/// Makes sure that the folder of a file exists and is accessible to its owner only.
 pub(super) fn private_folder(path: &Utf8Path) -> Result<Folder, TokenError> {
     let dir = folder(path);
     let failed = |source| TokenError::File { path: path.to_string(), source };
@@ -58,9 +58,9 @@ pub(super) fn private_folder(path: &Utf8Path) -> Result<Folder, TokenError> {
 
 enum Kept {
     Good(String),
-    /// Others could read it.
+    /// Other users could read it.
     Seen,
-    /// Not a token.
+    /// The file does not hold a token.
     Broken,
     Nothing,
 }
@@ -92,11 +92,11 @@ fn kept(path: &Utf8Path) -> Result<Kept, TokenError> {
     Ok(if is_one { Kept::Good(token.to_owned()) } else { Kept::Broken })
 }
 
-/// A new token, unless another process was first: then there is that one.
+/// Creates a token. If another process was faster, returns that process's token.
 fn make(path: &Utf8Path) -> Result<String, TokenError> {
     let failed = |source| TokenError::File { path: path.to_string(), source };
     let token = secret()?;
-    // Files that are made this way are their owner's alone.
+    // `NamedTempFile` creates files with mode 0600.
     let mut file = tempfile::NamedTempFile::new_in(folder(path)).map_err(failed)?;
     file.write_all(format!("{token}\n").as_bytes()).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
@@ -118,9 +118,10 @@ fn replace(path: &Utf8Path) -> Result<String, TokenError> {
 }
 
 fn owned(path: &Utf8Path, metadata: &Metadata) -> Result<(), TokenError> {
-    match metadata.uid() == rustix::process::geteuid().as_raw() {
-        true => Ok(()),
-        false => Err(refused(path, "belongs to another user")),
+    if metadata.uid() == rustix::process::geteuid().as_raw() {
+        Ok(())
+    } else {
+        Err(refused(path, "belongs to another user"))
     }
 }
 

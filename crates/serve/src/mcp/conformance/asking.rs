@@ -1,5 +1,5 @@
-//! Tools that need something from the client before they can answer, in the protocol of 2026-07-28: they say what, and are
-//! called again with it.
+//! Tools that need input from the client before they can answer, in the protocol of 2026-07-28:
+//! they return the required input, and are called again with it.
 
 use repertoire_skill::skill::Digest;
 use rmcp::ErrorData;
@@ -58,14 +58,14 @@ pub(super) fn call(
     })
 }
 
-/// A call, and what states are sealed with.
+/// A call, and the secret that authenticates states.
 struct Asked<'a> {
     request: &'a CallToolRequestParams,
     secret: &'a [u8],
 }
 
 impl Asked<'_> {
-    /// Asks, and answers once everything is there.
+    /// Requests input, and answers once it is complete.
     fn once(&self, questions: Value) -> Answer {
         Ok(match answers(self.request.input_responses.as_ref(), &questions) {
             Some(text) => CallToolResult::success(said(format!("Hello, {text}!"))).into(),
@@ -73,7 +73,7 @@ impl Asked<'_> {
         })
     }
 
-    /// As [`Asked::once`], with a state that has to come back as it was given.
+    /// Like [`Asked::once`], with a state that the client must send back unchanged.
     fn with_state(&self, questions: Value) -> Answer {
         let state = match &self.request.request_state {
             None => return Ok(required(questions, Some(self.sealed("asked")))),
@@ -87,7 +87,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Two questions, one after the other.
+    /// Requests input in two rounds.
     fn in_rounds(&self) -> Answer {
         let first = json!({ "step1": form("Step 1: What is your name?", "name", "string") });
         let second =
@@ -107,7 +107,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Asks for what the client has said it can give, and nothing else.
+    /// Requests only the input for which the client declared capabilities.
     fn of_what_is_declared(&self, context: &RequestContext<RoleServer>) -> Answer {
         let declared = context.client_capabilities().unwrap_or_default();
         let mut questions = serde_json::Map::new();
@@ -120,9 +120,10 @@ impl Asked<'_> {
         if declared.roots.is_some() {
             questions.insert("client_roots".to_owned(), roots());
         }
-        match questions.is_empty() {
-            true => Ok(CallToolResult::success(said("There is nothing to ask for.")).into()),
-            false => self.once(Value::Object(questions)),
+        if questions.is_empty() {
+            Ok(CallToolResult::success(said("There is nothing to ask for.")).into())
+        } else {
+            self.once(Value::Object(questions))
         }
     }
 
@@ -149,7 +150,7 @@ fn required(questions: Value, state: Option<String>) -> CallToolResponse {
     InputRequiredResult::new(Some(made::<InputRequests>(questions)), state).into()
 }
 
-/// What was answered, as text, if there is a fitting answer to every question.
+/// The input as text, if there is a valid answer to every question.
 pub(super) fn answers(given: Option<&InputResponses>, questions: &Value) -> Option<String> {
     let questions = questions.as_object()?;
     let texts: Option<Vec<String>> = questions

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::{made, said};
 
-/// The smallest picture: one pixel.
+/// The smallest image: one pixel.
 pub(super) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
-/// The smallest sound: none.
+/// The smallest audio file: no samples.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
 pub(super) const NAMES: &[&str] = &[
@@ -20,12 +20,11 @@ pub(super) const NAMES: &[&str] = &[
 ];
 
 pub(super) fn call(name: &str, arguments: Option<&JsonObject>) -> Option<CallToolResult> {
-    let image = || json!({ "type": "image", "data": PNG, "mimeType": "image/png" });
     let content = match name {
         "test_simple_text" => {
             json!([{ "type": "text", "text": "This is a simple text response for testing." }])
         }
-        "test_image_content" => json!([image()]),
+        "test_image_content" => json!([image_block()]),
         "test_audio_content" => json!([{ "type": "audio", "data": WAV, "mimeType": "audio/wav" }]),
         "test_embedded_resource" => json!([resource(
             "test://embedded-resource",
@@ -34,7 +33,7 @@ pub(super) fn call(name: &str, arguments: Option<&JsonObject>) -> Option<CallToo
         )]),
         "test_multiple_content_types" => json!([
             { "type": "text", "text": "Multiple content types test:" },
-            image(),
+            image_block(),
             resource(
                 "test://mixed-content-resource",
                 "application/json",
@@ -54,11 +53,15 @@ pub(super) fn call(name: &str, arguments: Option<&JsonObject>) -> Option<CallToo
     Some(CallToolResult::success(made::<Vec<ContentBlock>>(content)))
 }
 
+fn image_block() -> Value {
+    json!({ "type": "image", "data": PNG, "mimeType": "image/png" })
+}
+
 fn resource(uri: &str, mime: &str, text: &str) -> Value {
     json!({ "type": "resource", "resource": { "uri": uri, "mimeType": mime, "text": text } })
 }
 
-/// A schema with the words of JSON Schema 2020-12 that have to survive.
+/// A schema with keywords of JSON Schema 2020-12 that must be preserved.
 pub(super) fn schema_2020_12() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,4 +1,4 @@
-//! Prompts that the suite asks for.
+//! Prompts for the conformance suite.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -35,20 +35,16 @@ pub(super) fn all() -> Vec<Prompt> {
 pub(super) fn get(
     request: &GetPromptRequestParams,
 ) -> Option<Result<GetPromptResponse, ErrorData>> {
-    let given = |key: &str| {
-        let arguments = request.arguments.as_ref();
-        arguments.and_then(|all| all.get(key)).and_then(Value::as_str).unwrap_or_default()
-    };
     let contents = match request.name.as_str() {
         "test_simple_prompt" => vec![text("This is a simple prompt for testing.")],
         "test_prompt_with_arguments" => vec![text(&format!(
             "Prompt with arguments: arg1='{}', arg2='{}'",
-            given("arg1"),
-            given("arg2")
+            text_argument(request, "arg1"),
+            text_argument(request, "arg2")
         ))],
         "test_prompt_with_embedded_resource" => vec![
             json!({ "type": "resource", "resource": {
-                "uri": given("resourceUri"),
+                "uri": text_argument(request, "resourceUri"),
                 "mimeType": "text/plain",
                 "text": "Embedded resource content for testing.",
             } }),
@@ -75,6 +71,11 @@ pub(super) fn get(
         |content: Value| -> PromptMessage { made(json!({ "role": "user", "content": content })) };
     let messages = contents.into_iter().map(message).collect();
     Some(Ok(GetPromptResult::new(messages).into()))
+}
+
+fn text_argument<'a>(request: &'a GetPromptRequestParams, key: &str) -> &'a str {
+    let arguments = request.arguments.as_ref();
+    arguments.and_then(|all| all.get(key)).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn text(text: &str) -> Value {

@@ -1,4 +1,4 @@
-//! Resources that the suite reads.
+//! Resources for the conformance suite.
 
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Tools that speak to the client while they work: logs, progress, and questions of the protocol before 2026-07-28.
+//! Tools that send messages to the client while they run: logs, progress, and requests of the
+//! protocol before 2026-07-28.
 #![expect(deprecated, reason = "the suite tests what the protocol of 2025 had")]
 
 use std::time::Duration;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{made, said};
 
-/// Between two messages, so that a client sees them one by one.
+/// The delay between messages, so that a client receives them separately.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) const NAMES: &[&str] = &[
@@ -33,10 +34,6 @@ pub(super) async fn call(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Option<Result<CallToolResponse, ErrorData>> {
-    let text = |key: &str| {
-        let arguments = request.arguments.as_ref();
-        arguments.and_then(|all| all.get(key)).and_then(Value::as_str).unwrap_or_default()
-    };
     let result = match request.name.as_ref() {
         "test_tool_with_logging" => log(context).await,
         "test_logging_tool" => match context.meta.log_level() {
@@ -48,8 +45,8 @@ pub(super) async fn call(
             tokio::time::sleep(2 * PAUSE).await;
             CallToolResult::success(said("Still here."))
         }
-        "test_sampling" => sample(context, text("prompt")).await,
-        "test_elicitation" => elicit(context, text("message"), contact()).await,
+        "test_sampling" => sample(context, text_argument(request, "prompt")).await,
+        "test_elicitation" => elicit(context, text_argument(request, "message"), contact()).await,
         "test_elicitation_sep1034_defaults" => elicit(context, "Please check", defaults()).await,
         "test_elicitation_sep1330_enums" => elicit(context, "Please choose", choices()).await,
         "test_missing_capability" => return Some(needs_sampling(context)),
@@ -58,10 +55,15 @@ pub(super) async fn call(
     Some(Ok(result.into()))
 }
 
+fn text_argument<'a>(request: &'a CallToolRequestParams, key: &str) -> &'a str {
+    let arguments = request.arguments.as_ref();
+    arguments.and_then(|all| all.get(key)).and_then(Value::as_str).unwrap_or_default()
+}
+
 async fn log(context: &RequestContext<RoleServer>) -> CallToolResult {
     for text in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
         let message = LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(text));
-        // A client that has gone need not be told.
+        // Ignore errors: the client may have disconnected.
         let _ = context.peer.notify_logging_message(message).await;
         tokio::time::sleep(PAUSE).await;
     }

@@ -1,5 +1,6 @@
-//! The tools that fill in forms: `review_finding`, `plan_verdict` and `hand_in`. A server that was started for one form offers
-//! its tools with the form's own schema; any other takes the name of the form.
+//! The tools that fill in forms: `review_finding`, `plan_verdict` and `hand_in`. A server that was
+//! started for one form offers its tools with the form's own schema; otherwise the tools take the
+//! id of the form.
 
 use std::sync::Arc;
 
@@ -13,18 +14,18 @@ use tokio_util::sync::CancellationToken;
 use super::super::state::State;
 use super::{Complaint, Effect, Reply, ServedTool, finished};
 
-/// A tool that takes the name of a form and one object, and does something with both.
+/// Defines a tool that takes the id of a form and one object.
 macro_rules! form_tool {
     ($tool:ident, $arguments:ident, $name:expr, $title:literal, $about:literal, $(#[$what:meta])* $field:ident, $fill:expr) => {
         #[doc = $about]
         pub(super) struct $tool;
 
-        /// What is handed in, and on which form.
+        /// The content to submit, and its form.
         #[derive(Debug, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         #[schemars(rename = "Arguments")]
         pub(super) struct $arguments {
-            /// The form that you were told to fill in.
+            /// The id of the form to fill in.
             form: String,
             $(#[$what])*
             $field: JsonObject,
@@ -43,7 +44,7 @@ macro_rules! form_tool {
                 asked: $arguments,
                 _: CancellationToken,
             ) -> Result<Reply<Taken>, Complaint> {
-                // Whoever fills in the same form has to be waited for.
+                // Blocking, since it may wait for the form's lock.
                 state.reading(move |state| $fill(&find(state, &asked.form)?, asked.$field)).await?
             }
         }
@@ -56,7 +57,7 @@ form_tool!(
     FINDING,
     "Report a finding",
     "Reports one finding of a review, as you find it, on the form that you were told.",
-    /// The finding, as the form's schema wants it.
+    /// The finding, matching the form's schema.
     finding,
     add_finding
 );
@@ -66,7 +67,7 @@ form_tool!(
     VERDICT,
     "Give a verdict",
     "Hands in your verdict on a step of a plan, on the form that you were told.",
-    /// The verdict, as the form's schema wants it.
+    /// The verdict, matching the form's schema.
     verdict,
     hand_in
 );
@@ -76,19 +77,19 @@ form_tool!(
     HAND_IN,
     "Hand in an answer",
     "Hands in your answer on the form that you were told; findings that you have reported before are part of it.",
-    /// The answer, as the form's schema wants it.
+    /// The answer, matching the form's schema.
     answer,
     hand_in
 );
 
-/// What became of an entry or an answer.
+/// The state of the form after a submission.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Taken {
-    /// The form.
+    /// The id of the form.
     form: String,
-    /// How many entries it has, where it is a list that was added to.
+    /// The number of entries so far, if an entry was added.
     entries: Option<usize>,
-    /// Whether the form is handed in.
+    /// True if the form is submitted.
     handed_in: bool,
 }
 
@@ -100,14 +101,14 @@ fn add_finding(form: &Form, finding: JsonObject) -> Result<Reply<Taken>, Complai
     Ok(Reply { text, output })
 }
 
-/// Hands in an answer.
+/// Submits an answer.
 fn hand_in(form: &Form, answer: JsonObject) -> Result<Reply<Taken>, Complaint> {
     form.hand_in(answer).map_err(failed)?;
     let output = Taken { form: form.id().to_owned(), entries: None, handed_in: true };
     Ok(Reply { text: "It is handed in. You are done.".to_owned(), output })
 }
 
-/// The form of that name.
+/// Finds a form by its id.
 fn find(state: &State, id: &str) -> Result<Form, Complaint> {
     state.house.forms().form(id).map_err(failed)
 }
@@ -124,7 +125,7 @@ fn failed(error: FormError) -> Complaint {
     Complaint(format!("{error}. {next}"))
 }
 
-/// A tool of the one form that a server was started for: its arguments are the entry, or the answer, itself.
+/// Adapts a tool to the one form of the server: its arguments are the entry or the answer itself.
 pub(super) fn bound(form: &Form, mut tool: Tool) -> Tool {
     let mut schema = form.schema().clone();
     if tool.name == FINDING {
@@ -132,7 +133,7 @@ pub(super) fn bound(form: &Form, mut tool: Tool) -> Tool {
     } else if tool.name == HAND_IN
         && let Some(required) = schema["required"].as_array_mut()
     {
-        // They may all have been reported before.
+        // They may all have been reported already.
         required.retain(|field| field != "findings");
     }
     let mut schema = schema.as_object().cloned().unwrap_or_default();
@@ -141,14 +142,14 @@ pub(super) fn bound(form: &Form, mut tool: Tool) -> Tool {
     tool
 }
 
-/// Calls a tool of the one form that a server was started for.
+/// Calls a tool of the one form of the server.
 pub(super) async fn call_bound(
     state: &Arc<State>,
     form: Form,
     is_finding: bool,
     mut given: JsonObject,
 ) -> CallToolResult {
-    // An agent that names its form all the same means no field of the answer.
+    // If the agent passes the form's id anyway, it is not a field of the answer.
     if given.get("form").is_some_and(|id| id == form.id()) {
         given.remove("form");
     }

@@ -18,16 +18,16 @@ use super::{Complaint, Effect, Reply, ServedTool, within};
 /// Loads a skill.
 pub(super) struct Skill;
 
-/// What to load.
+/// The skill to load.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The skill's name, as `skill_search` gives it.
+    /// The skill's name, as returned by `skill_search`.
     name: String,
-    /// What the skill asks for after its name, if it does.
+    /// The arguments of the skill, if it takes any.
     #[serde(default)]
     arguments: String,
-    /// Whether the skill's files are listed.
+    /// True to list the skill's files.
     #[serde(default = "yes")]
     include_resources: bool,
 }
@@ -36,24 +36,25 @@ fn yes() -> bool {
     true
 }
 
-/// A skill that was loaded.
+/// A loaded skill.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Loaded {
-    /// The name to ask for.
+    /// The name of the skill.
     name: String,
-    /// Its address among this server's resources.
+    /// The URI among this server's resources.
     uri: Option<String>,
-    /// The file it comes from.
+    /// The file of the skill.
     path: String,
     /// The digest of that file.
     digest: String,
-    /// Whether somebody has agreed to it.
+    /// The user's trust in the skill.
     trust: Trust,
-    /// The instructions, with arguments put in; in an element that says so if nobody has agreed to them.
+    /// The instructions, with arguments substituted; wrapped in an element that says so if the
+    /// skill is untrusted.
     body: String,
-    /// Whether the instructions were cut because they are too long.
+    /// True if the instructions were truncated.
     cut: bool,
-    /// The files beside it.
+    /// The other files of the skill.
     resources: Vec<String>,
 }
 
@@ -76,7 +77,7 @@ impl ServedTool for Skill {
     }
 }
 
-/// The skill of that name, if a model may use it by itself; with its files it is the same.
+/// Finds a skill by name, if a model may use it on its own. Also applies to its files.
 pub(super) fn find<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Entry, Complaint> {
     let resolved = catalog.resolve(name);
     let entry = resolved.map_err(|error| Complaint(not_found(&error, catalog.entries())))?;
@@ -103,7 +104,8 @@ fn load(state: &State, asked: &Arguments) -> Result<Reply<Loaded>, Complaint> {
         digest: activation.digest.to_string(),
         trust: entry.trust,
         cut: activation.cut.is_some(),
-        // Some clients show a model this and not the text, so it has to say as much.
+        // Some clients show the model this field instead of the text, so it needs the same
+        // wrapping.
         body: render::wrapped(entry, activation.body),
         resources: activation
             .resources

@@ -19,7 +19,7 @@ use super::{Complaint, Effect, Reply, ServedTool, within};
 /// Reads a file of a skill.
 pub(super) struct SkillResource;
 
-/// What to read.
+/// The file to read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
@@ -27,23 +27,23 @@ pub(super) struct Arguments {
     skill: String,
     /// The file's path below the skill's folder, such as `references/forms.md`.
     path: String,
-    /// The character to begin with, for a file that did not fit.
+    /// The character to start at, for a file that did not fit.
     #[serde(default)]
     offset: usize,
 }
 
-/// A file of a skill.
+/// The contents of a skill's file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Content {
-    /// The skill.
+    /// The skill's name.
     skill: String,
     /// The file's path below the skill's folder.
     path: String,
-    /// Its text, from where it was asked for; in an element that says so if nobody has agreed to the skill.
+    /// The text from the offset on; wrapped in an element that says so if the skill is untrusted.
     text: String,
-    /// Its length in characters.
+    /// The length of the file in characters.
     total_chars: usize,
-    /// Where it goes on, if this is not all.
+    /// The offset of the rest, if the text is incomplete.
     next_offset: Option<usize>,
 }
 
@@ -89,13 +89,13 @@ fn read(state: &State, asked: &Arguments) -> Result<Reply<Content>, Complaint> {
         ));
     }
     let path = asked.path.clone();
-    // Some clients show a model this and not the text, so it has to say as much.
+    // Some clients show the model this field instead of the text, so it needs the same wrapping.
     let text = render::wrapped(entry, text);
     let output = Content { skill: entry.id.clone(), path, text, total_chars, next_offset };
     Ok(Reply { text: render::wrapped(entry, shown), output })
 }
 
-/// Names the files that there are.
+/// Lists the existing files.
 fn listed(entry: &repertoire_skill::catalog::Entry) -> String {
     let files = resources::list(&entry.skill, &FOLDER).files;
     if files.is_empty() {

@@ -1,4 +1,4 @@
-//! `skill_search`: which skills a task calls for, and why.
+//! `skill_search`: finds the skills for a task, with reasons.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::{Complaint, Effect, Reply, ServedTool, within};
 /// Finds skills.
 pub(super) struct SkillSearch;
 
-/// What is to be done.
+/// The task to find skills for.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
@@ -34,41 +34,41 @@ pub(super) struct Arguments {
 /// The skills for a task.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Found {
-    /// Skills that fit, the best first.
+    /// The matching skills, best first.
     picks: Vec<Picked>,
-    /// Skills that nearly fit, the best first.
+    /// The near misses, best first.
     near_misses: Vec<Missed>,
-    /// Set if nothing fits.
+    /// Set if no skill matches.
     abstention: Option<Abstention>,
 }
 
-/// A skill that fits.
+/// A matching skill.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Picked {
-    /// The name to load it by.
+    /// The name for loading it.
     name: String,
-    /// Whether somebody has agreed to it.
+    /// The user's trust in the skill.
     trust: Trust,
-    /// What it does and when to use it.
+    /// The purpose of the skill and when to use it.
     description: String,
-    /// How likely it is to be right, 0 to 1.
+    /// The confidence of the match, from 0 to 1.
     score: f32,
-    /// How it came to be picked.
+    /// The strategy that selected it.
     strategy: Strategy,
-    /// Why.
+    /// The reasons for the match.
     reasons: Vec<Reason>,
 }
 
-/// A skill that nearly fits.
+/// A near miss.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Missed {
-    /// Its name.
+    /// The name of the skill.
     name: String,
-    /// What it does and when to use it.
+    /// The purpose of the skill and when to use it.
     description: String,
-    /// How likely it is to be right, 0 to 1.
+    /// The confidence of the match, from 0 to 1.
     score: f32,
-    /// What kept it out.
+    /// The criterion that it did not meet.
     lacked: Lack,
 }
 

@@ -1,4 +1,4 @@
-//! `workflow_record`: what a review has found.
+//! `workflow_record`: records the findings of a review.
 
 use std::sync::Arc;
 
@@ -14,42 +14,43 @@ use super::super::state::State;
 use super::workflow::{At, failed, told};
 use super::{Complaint, Effect, Reply, ServedTool};
 
-/// Records what a review has found.
+/// Records the findings of a review.
 pub(super) struct WorkflowRecord;
 
-/// Which run, and what was found.
+/// The run and the findings.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The run.
+    /// The id of the run.
     run: String,
     /// Items of the review.
     #[serde(default)]
     items: Vec<Item>,
-    /// Declared checks: a name runs its command; `NAME=PASS` or `NAME=FAIL: why` is for one that has none.
+    /// Declared checks: a name runs its command; `NAME=PASS` or `NAME=FAIL: why` is for a check
+    /// without a command.
     #[serde(default)]
     checks: Vec<String>,
-    /// The gate that it is for, where several are possible.
+    /// The gate to which they belong, if several are possible.
     #[serde(default)]
     gate: Option<String>,
 }
 
-/// One item. What is not given stays as it is.
+/// A review item. Absent fields stay unchanged.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Item {
-    /// Its name.
+    /// The id of the item.
     id: String,
-    /// What is looked at.
+    /// The scope of the check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
-    /// What has to hold.
+    /// The condition to check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     check: Option<String>,
-    /// How bad it is if it does not: MUST, SHOULD or COULD.
+    /// The severity of a failure: MUST, SHOULD or COULD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     severity: Option<String>,
-    /// What was found: TODO, PASS or FAIL.
+    /// The result: TODO, PASS or FAIL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<String>,
     /// The evidence.
@@ -92,11 +93,14 @@ fn items(given: &[Item]) -> Result<Vec<ItemRecord>, Complaint> {
 }
 
 fn checks(given: &[String]) -> Result<Vec<AskedCheck>, Complaint> {
-    let asked = given.iter().map(|text| match text.contains('=') {
-        true => items::parse_check(text)
-            .map(AskedCheck::Claimed)
-            .map_err(|error| Complaint(format!("A check does not fit: {error}."))),
-        false => Ok(AskedCheck::Run(text.clone())),
+    let asked = given.iter().map(|text| {
+        if text.contains('=') {
+            items::parse_check(text)
+                .map(AskedCheck::Claimed)
+                .map_err(|error| Complaint(format!("A check does not fit: {error}.")))
+        } else {
+            Ok(AskedCheck::Run(text.clone()))
+        }
     });
     asked.collect()
 }

@@ -15,16 +15,16 @@ use super::{Complaint, Effect, Reply, ServedTool};
 /// Starts a workflow.
 pub(super) struct WorkflowStart;
 
-/// What to start.
+/// The workflow to start.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The workflow's name; `skill/name` for one that a sub-agent goes through.
+    /// The workflow's name; `skill/name` for a sub-agent's workflow.
     workflow: String,
-    /// Values of its parameters, by name.
+    /// The values of its parameters, by name.
     #[serde(default)]
     parameters: BTreeMap<String, String>,
-    /// A name for the run; one is made up otherwise.
+    /// An id for the run; generated if absent.
     #[serde(default)]
     run: Option<String>,
     /// The run whose sub-agent starts this one.

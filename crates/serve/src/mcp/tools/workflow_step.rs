@@ -1,4 +1,4 @@
-//! `workflow_step`: where a run stands, and going on.
+//! `workflow_step`: reports on a step, or returns the current one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use super::super::state::State;
 use super::workflow::{At, failed, told};
 use super::{Complaint, Effect, Reply, ServedTool};
 
-/// Goes on with a run.
+/// Continues a run.
 pub(super) struct WorkflowStep;
 
-/// Which run, and what is reported.
+/// The run, and the report on its step.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The run, as `workflow_start` names it. Alone it asks where the run stands.
+    /// The run, as returned by `workflow_start`. Pass only this to get the current step.
     run: String,
-    /// The turn that is reported about, so that the same report twice counts once.
+    /// The turn of the report, so that a repeated report counts once.
     #[serde(default)]
     at: Option<u32>,
-    /// How the step ended, where it asks for it.
+    /// The outcome of the step, if it asks for one.
     #[serde(default)]
     outcome: Option<String>,
-    /// How sure you are, where it asks for it: exploring, low, medium, high or certain.
+    /// Your confidence, if the step asks for it: exploring, low, medium, high or certain.
     #[serde(default)]
     confidence: Option<String>,
     /// Answers to questions of fact, by their ids: yes, partial or no.
@@ -38,10 +38,10 @@ pub(super) struct Arguments {
     /// Parameters that the step sets, by name.
     #[serde(default)]
     set: BTreeMap<String, String>,
-    /// What the step hands over.
+    /// The output of the step.
     #[serde(default)]
     output: Option<String>,
-    /// Why the step could not be carried out, if it could not.
+    /// The reason why the step could not be carried out.
     #[serde(default)]
     error: Option<String>,
 }
@@ -67,7 +67,7 @@ impl ServedTool for WorkflowStep {
     }
 }
 
-/// What is reported, if anything is besides the turn.
+/// Builds the report; `None` if only the run and the turn are given.
 fn said(asked: Arguments) -> Result<Option<Said>, Complaint> {
     let confidence = match &asked.confidence {
         None => None,

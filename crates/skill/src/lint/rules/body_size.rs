@@ -1,6 +1,6 @@
-//! Bodies: long enough to instruct, short enough to load.
+//! Checks the size of the body: long enough to instruct, short enough to load.
 
-use repertoire_text::Diagnostic;
+use repertoire_text::{Code, Diagnostic, Span};
 
 use crate::codes;
 use crate::lint::{Rule, Subject};
@@ -9,31 +9,25 @@ const CHARS_MIN: usize = 50;
 const CHARS_MAX: usize = 50_000;
 const TOKENS_MAX: usize = 5_000;
 const LINES_MAX: usize = 500;
-/// Bytes to a token, measured on real skills: a safe over-estimate.
+/// Bytes per token, measured on real skills so that the number of tokens is rather over-estimated.
 const TOKEN_BYTES: usize = 4;
 
 pub(in crate::lint) static RULE: Rule = Rule { check, claude: false };
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     let body = subject.body.as_str().trim();
-    let report = |code, message: String| {
-        let blank = subject.body.as_str().len() - subject.body.as_str().trim_start().len();
-        let first = subject.body.span.start as usize + blank;
-        let place = repertoire_text::Span::new(first, first);
-        Diagnostic::new(code, message).at(&subject.skill.source, place).help(code.remedy)
-    };
-    // Four bytes are at least one character and at most four, so counting is for the borders only.
+    // A character has one to four bytes, so characters are only counted near the limits.
     if body.len() < CHARS_MIN * 4 {
         let chars = body.chars().count();
         if chars < CHARS_MIN {
             let message = format!("the body has {chars} characters; {CHARS_MIN} is the least");
-            out.push(report(&codes::BODY_SHORT, message));
+            out.push(report(subject, &codes::BODY_SHORT, message));
         }
     }
     let chars = if body.len() > CHARS_MAX { body.chars().count() } else { body.len() };
     if chars > CHARS_MAX {
         let message = format!("the body has {chars} characters; the limit is {CHARS_MAX}");
-        out.push(report(&codes::BODY_LONG, message));
+        out.push(report(subject, &codes::BODY_LONG, message));
         return;
     }
     let tokens = body.len().div_ceil(TOKEN_BYTES);
@@ -42,8 +36,15 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
         let message = format!(
             "the body has about {tokens} tokens on {lines} lines; {TOKENS_MAX} tokens and {LINES_MAX} lines are recommended"
         );
-        out.push(report(&codes::BODY_TOKENS, message));
+        out.push(report(subject, &codes::BODY_TOKENS, message));
     }
+}
+
+fn report(subject: &Subject<'_>, code: &'static Code, message: String) -> Diagnostic {
+    let blank = subject.body.as_str().len() - subject.body.as_str().trim_start().len();
+    let first = subject.body.span.start as usize + blank;
+    let place = Span::new(first, first);
+    Diagnostic::new(code, message).at(&subject.skill.source, place).help(code.remedy)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Code fences that are never closed, and fences inside fences that close each other.
+//! Finds code fences that are never closed, and fences inside fences that close each other.
 
 use repertoire_text::{Diagnostic, Severity};
 
@@ -13,7 +13,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     let found = Diagnostic::new(code, "this code fence is never closed")
         .at(&subject.skill.source, span)
         .help(code.remedy);
-    // An even number of marks means fences inside a fence: people see what is meant, parsers do not.
+    // An even number of markers means nested fences: readers see what is meant, but parsers do not.
     let nested = subject.body.fence_lines.is_multiple_of(2);
     out.push(if nested {
         found

@@ -1,4 +1,4 @@
-//! ` #` in an unquoted description: YAML takes the rest of the line for a comment.
+//! Finds ` #` in unquoted prose, where YAML treats the rest of the line as a comment.
 
 use repertoire_text::yaml::{Style, Value, emit_scalar};
 use repertoire_text::{Diagnostic, Edit, Fix, Span};
@@ -8,7 +8,7 @@ use crate::lint::{Rule, Subject};
 
 pub(in crate::lint) static RULE: Rule = Rule { check, claude: true };
 
-/// Fields whose text people write without thinking of YAML.
+/// Fields with prose, which authors write without thinking of YAML.
 const PROSE: &[&str] = &["description", "when_to_use", "compatibility", "argument-hint"];
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
@@ -18,7 +18,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
         let text = subject.skill.text();
         let end = node.span.end as usize;
         let rest = text.get(end..).and_then(|rest| rest.lines().next()).unwrap_or("");
-        // `# note` is meant as a comment; `#42` belongs to the sentence.
+        // `# note` is probably meant as a comment; `#42` belongs to the sentence.
         let swallowed = rest
             .trim_start()
             .strip_prefix('#')

@@ -1,4 +1,4 @@
-//! Descriptions: short enough, without angle brackets for Claude, and saying when to use the skill.
+//! Checks descriptions: their length, angle brackets for Claude, and whether they say when to use the skill.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ pub(in crate::lint) static LENGTH: Rule = Rule { check: length, claude: true };
 pub(in crate::lint) static ANGLE_BRACKETS: Rule = Rule { check: angle_brackets, claude: true };
 pub(in crate::lint) static WHEN: Rule = Rule { check: when, claude: true };
 
-/// Words by which descriptions in the wild say when, in a few languages.
+/// Phrases by which real descriptions say when to use the skill, in several languages.
 const WHEN_WORDS: &[&str] = &[
     "when",
     "use this",
@@ -90,7 +90,7 @@ fn when(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
             && triggers.patterns.is_empty()
             && triggers.events.is_empty());
     let text = &skill.description;
-    // Other scripts say it in words that this list cannot have.
+    // Descriptions in other scripts are not checked, since the list has no words for them.
     let mostly_ascii = text.bytes().filter(u8::is_ascii).count() * 10 > text.len() * 8;
     if told_elsewhere || !mostly_ascii {
         return;

@@ -1,4 +1,4 @@
-//! Fields: known ones with values in range, unknown ones with the name they may be meant for.
+//! Checks fields: values in range, and unknown names with a suggestion.
 
 use repertoire_text::{Code, Diagnostic, Severity};
 
@@ -45,7 +45,7 @@ fn unknown(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
         let found = Diagnostic::new(&codes::FIELD_UNKNOWN, message)
             .at(&subject.skill.source, entry.key_span);
         out.push(match near {
-            // A near name is probably a slip, and then the field silently does nothing.
+            // A similar name suggests a typo, which would make the field silently ineffective.
             Some(near) => found.help(format!("did you mean `{near}`?")).severity(Severity::Warning),
             None => found.help(codes::FIELD_UNKNOWN.remedy),
         });
@@ -80,7 +80,7 @@ fn kind(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// In the flat dialect a skill with a type is started by events; without any it never runs.
+/// Reports skills of a type that only events start, but that declare none and so never run.
 fn events(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     let skill = subject.skill;
     let started = matches!(skill.kind, Kind::SelfImprovement | Kind::Mode);

@@ -1,4 +1,4 @@
-//! Invisible characters in `SKILL.md`. Other files of the folder are searched by [`crate::hidden`] as well.
+//! Finds invisible characters in `SKILL.md`. [`crate::hidden`] also searches the other files of the folder.
 
 use repertoire_text::Diagnostic;
 

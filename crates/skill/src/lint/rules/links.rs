@@ -1,4 +1,4 @@
-//! Links to files that are not in the skill's folder.
+//! Finds links to files that are not in the skill's folder.
 
 use camino::Utf8Path;
 use repertoire_text::Diagnostic;
@@ -9,7 +9,7 @@ use crate::lint::{Rule, Subject};
 pub(in crate::lint) static RULE: Rule = Rule { check, claude: true };
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
-    // A flat skill has no folder of its own, so nothing can be said about what it links to.
+    // A flat skill has no folder of its own, so its links cannot be checked.
     if !subject.skill.origin.is_folder() {
         return;
     }
@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The path of a link that names a file: no scheme, no anchor, no placeholder.
+/// Returns the path of a link that names a file: no scheme, no anchor, no placeholder.
 fn relative_file(target: &str) -> Option<String> {
     let target = target.split([' ', '"']).next().unwrap_or("");
     let target = target.trim_start_matches('<').trim_end_matches('>');
@@ -66,7 +66,7 @@ fn decode(path: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The folder was listed while it was walked; only deeper paths have to be asked for.
+/// The names in the folder are known from the walk; only deeper paths need a look at the disk.
 fn exists(subject: &Subject<'_>, path: &Utf8Path) -> bool {
     let mut parts = path.components().filter(|part| part.as_str() != ".");
     let Some(first) = parts.next() else { return true };

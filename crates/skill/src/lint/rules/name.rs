@@ -1,4 +1,4 @@
-//! Names: 1 to 64 lower-case letters, digits and single hyphens, and the same as the folder's.
+//! Checks names: 1 to 64 lower-case letters, digits and single hyphens, and the same as the folder's.
 
 use repertoire_text::{Diagnostic, Edit, Fix, Span};
 

@@ -1,4 +1,4 @@
-//! Trigger patterns: that they compile within the limits, and that they do not match just anything.
+//! Checks that trigger patterns compile within the limits and are specific enough.
 
 use regex::RegexBuilder;
 use repertoire_text::{Code, Diagnostic, Span};
@@ -51,7 +51,7 @@ fn problem(pattern: &str) -> Option<(&'static Code, String)> {
             return Some((&codes::PATTERN_INVALID, message));
         }
         Err(error) => {
-            // The last line of the library's message says what; the ones before draw it.
+            // The last line of the library's message names the problem; the lines before illustrate it.
             let text = error.to_string();
             let why = text.lines().last().unwrap_or("").trim_start_matches("error: ").to_owned();
             return Some((&codes::PATTERN_INVALID, format!("the pattern does not compile: {why}")));
@@ -69,19 +69,18 @@ fn problem(pattern: &str) -> Option<(&'static Code, String)> {
     })
 }
 
-/// `tender.*denmark|danish`: a branch that is one plain word, beside one that asks for more.
+/// Finds a branch that is one plain word beside a more specific branch, as in `tender.*denmark|danish`.
 fn loose_word(pattern: &str) -> Option<&str> {
     let branches = branches(pattern);
     let asks_for_more =
         branches.iter().any(|branch| branch.contains(".*") || branch.contains(".{"));
-    let plain = |branch: &&&str| branch.len() > 1 && branch.chars().all(char::is_alphabetic);
     if !asks_for_more {
         return None;
     }
-    branches.iter().find(plain).copied()
+    branches.into_iter().find(|branch| branch.len() > 1 && branch.chars().all(char::is_alphabetic))
 }
 
-/// The parts between `|` that stand outside every group.
+/// Splits a pattern at each `|` outside of groups and classes.
 fn branches(pattern: &str) -> Vec<&str> {
     let (mut depth, mut class, mut escaped, mut start) = (0_i32, false, false, 0);
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! `` !`command` `` in a body: a request to run something while the skill is loaded.
+//! Finds `` !`command` `` in a body: a request to run a command while the skill is loaded.
 
 use memchr::memmem;
 use repertoire_text::{Diagnostic, Span};

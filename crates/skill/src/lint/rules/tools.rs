@@ -1,4 +1,4 @@
-//! Tools that `required_tools` and `disallowed_tools` name.
+//! Checks the tools that `required_tools` and `disallowed_tools` name.
 
 use repertoire_text::Diagnostic;
 

@@ -1,5 +1,5 @@
-//! The same keyword or pattern in two skills: neither can be told from the other by it. Events may be
-//! shared, since several skills may answer one event.
+//! Finds the same keyword or pattern in two skills, which then cannot be told apart by it. Events may be
+//! shared, since several skills may handle one event.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! The five ways to write a scalar, read as ruamel's scanner reads them.
+//! Scans the five kinds of scalars like ruamel's scanner.
 
 use repertoire_text::yaml::Style;
 
 use super::Refusal;
 use super::scanner::Scanner;
 
-/// What happens to the line breaks at the end of a block scalar.
+/// How the line breaks at the end of a block scalar are handled.
 #[derive(Clone, Copy, PartialEq)]
 enum Chomping {
     Clip,
@@ -14,7 +14,7 @@ enum Chomping {
 }
 
 impl Scanner<'_> {
-    /// A plain scalar and where it ends. A tab ends it, as does a `#` after a space or a break.
+    /// Scans a plain scalar, and returns its end. A tab ends it, as does a `#` after a space or a break.
     pub(super) fn plain_scalar(&mut self) -> (String, usize) {
         let indent = self.indent + 1;
         let mut text = String::new();
@@ -39,7 +39,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Where the last word of a plain scalar on this line ends.
+    /// Returns the end of the last word of a plain scalar on this line.
     fn plain_line_end(&self) -> usize {
         let mut end = self.pos;
         loop {
@@ -67,8 +67,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Passes over the line breaks after a word and adds what they become; false if there are none, or
-    /// if `...` ends the document.
+    /// Skips the line breaks after a word and adds what they fold to. Returns false if there are none, or if
+    /// `...` ends the document.
     fn plain_breaks(&mut self, text: &mut String) -> bool {
         while self.peek(0) == b' ' {
             self.pos += 1;
@@ -94,7 +94,7 @@ impl Scanner<'_> {
         true
     }
 
-    /// A quoted scalar. Its lines may stand at any column; only `...` at the margin is refused.
+    /// Scans a quoted scalar. Its lines may start at any column; only `...` at the margin is rejected.
     pub(super) fn quoted_scalar(&mut self, style: Style) -> Result<String, Refusal> {
         let quote = self.peek(0);
         self.pos += 1;
@@ -211,8 +211,8 @@ impl Scanner<'_> {
         Ok(code)
     }
 
-    /// The character of an escape. Python keeps surrogates apart; here a pair becomes the character
-    /// that it stands for, and one alone the replacement character.
+    /// Decodes the code of an escape. Python keeps surrogates separate; here a pair becomes the character
+    /// that it encodes, and a lone one the replacement character.
     fn character(&mut self, code: u32) -> Result<char, Refusal> {
         if !(0xd800..0xe000).contains(&code) {
             return char::from_u32(code)
@@ -230,12 +230,12 @@ impl Scanner<'_> {
         }
     }
 
-    /// A block scalar, `|` or `>`, and where it ends.
+    /// Scans a block scalar, `|` or `>`, and returns its end.
     pub(super) fn block_scalar(&mut self, style: Style) -> Result<(String, usize), Refusal> {
         self.pos += 1;
         let (chomping, increment) = self.block_indicators()?;
         self.block_header_end()?;
-        // At the top the text may stand at the margin, and then `...` ends it.
+        // At the top level the text may start at the margin, and then `...` ends it.
         let at_top = self.indent < 0 && increment.is_none();
         let mut breaks = String::new();
         let indent = match increment {
@@ -327,8 +327,8 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Passes over the empty lines before the text. The widest of them counts for the indentation,
-    /// even if it is wider than the text.
+    /// Skips the empty lines before the text. The widest of them counts for the indentation, even if it is
+    /// wider than the text.
     fn block_indentation(&mut self, breaks: &mut String) -> i64 {
         let mut widest = 0;
         loop {
@@ -344,7 +344,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The column, if spaces led to it; a line without any does not count.
+    /// Returns the column if it follows a space, or 0 for a line without indentation.
     fn spaces_before(&mut self) -> i64 {
         let after_space = self.pos > self.line_start && self.bytes[self.pos - 1] == b' ';
         if after_space { self.column() } else { 0 }
@@ -365,7 +365,7 @@ impl Scanner<'_> {
     }
 }
 
-/// One line break between words is a space; of several, the first is dropped.
+/// Folds line breaks: a single one between words becomes a space; of several, the first is dropped.
 fn push_folded(text: &mut String, first_break: &str, breaks: &str) {
     if first_break != "\n" {
         text.push_str(first_break);

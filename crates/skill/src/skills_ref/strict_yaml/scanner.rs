@@ -1,16 +1,16 @@
-//! Text to tokens, as ruamel's `RoundTripScanner` cuts it. The whole text is scanned at once: since
-//! every error gives the same verdict, it does not matter that ruamel would meet some of them later.
+//! Scans text into tokens like ruamel's `RoundTripScanner`. The whole text is scanned at once: every error
+//! leads to the same finding, so it does not matter that ruamel would encounter some of them later.
 
 use repertoire_text::yaml::Style;
 
 use super::Refusal;
 
-/// Longest key that needs no `?`, in characters.
+/// The maximum length of a key without `?`, in characters.
 const SIMPLE_KEY_CHARS_MAX: usize = 1024;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// A token and where it stands.
+/// A token and its range.
 #[derive(Debug)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
@@ -32,7 +32,7 @@ pub(super) enum TokenKind {
     StreamEnd,
 }
 
-/// Cuts a text into tokens; the last one is always [`TokenKind::StreamEnd`].
+/// Scans a text into tokens; the last one is always [`TokenKind::StreamEnd`].
 pub(super) fn scan(yaml: &str) -> Result<Vec<Token>, Refusal> {
     let mut scanner = Scanner {
         text: yaml,
@@ -54,25 +54,25 @@ pub(super) struct Scanner<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],
     pub(super) pos: usize,
-    /// Where the current line starts; it also tells lines apart.
+    /// The start of the current line, which also identifies the line.
     pub(super) line_start: usize,
     counted: Counted,
     /// The column of the innermost collection, or -1.
     pub(super) indent: i64,
     indents: Vec<i64>,
-    /// Whether a key, or a collection on indented lines, may start here.
+    /// True if a key, or a collection on indented lines, may start here.
     pub(super) allow_simple_key: bool,
     simple_key: Option<SimpleKey>,
     tokens: Vec<Token>,
 }
 
-/// How far the columns of the current line were counted, so that no line is counted twice.
+/// The position up to which the columns of the current line were counted, so that no line is counted twice.
 struct Counted {
     pos: usize,
     column: i64,
 }
 
-/// A scalar that turns out to be a key if `:` follows.
+/// A scalar that is a key if `:` follows.
 struct SimpleKey {
     token: usize,
     required: bool,
@@ -122,8 +122,8 @@ impl Scanner<'_> {
         Ok(Fetched::Token)
     }
 
-    /// Passes over spaces, comments and line breaks. A `#` here starts a comment even without a space
-    /// before it, and after an empty line tabs count as spaces.
+    /// Skips spaces, comments and line breaks. A `#` here starts a comment even without a space before it,
+    /// and after an empty line tabs count as spaces.
     fn skip_to_token(&mut self) {
         if self.pos == 0 && self.bytes.starts_with(BOM) {
             self.pos = BOM.len();
@@ -234,7 +234,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Notes that the scalar which starts here may be a key. At the column of a mapping it must be one.
+    /// Records that the scalar starting here may be a key. At the column of a mapping it must be one.
     fn save_key(&mut self) -> Result<(), Refusal> {
         if !self.allow_simple_key {
             return Ok(());
@@ -251,7 +251,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// A key ends on its line and within 1024 characters.
+    /// Drops a possible key that does not end on its line and within 1024 characters.
     fn drop_stale_key(&mut self) -> Result<(), Refusal> {
         let Some(key) = &self.simple_key else { return Ok(()) };
         let bytes = self.pos - key.pos;
@@ -301,7 +301,8 @@ impl Scanner<'_> {
         Refusal::new(self.pos, message)
     }
 
-    /// The byte `ahead` of the current place; 0 at the end, since the text holds no such character.
+    /// Returns the byte `ahead` of the current position, or 0 at the end. The text itself contains no NUL,
+    /// which was rejected before.
     pub(super) fn peek(&self, ahead: usize) -> u8 {
         self.byte(self.pos + ahead)
     }
@@ -310,7 +311,7 @@ impl Scanner<'_> {
         self.bytes.get(at).copied().unwrap_or(0)
     }
 
-    /// Characters since the start of the line; byte order marks do not count.
+    /// Returns the number of characters since the start of the line, without byte order marks.
     pub(super) fn column(&mut self) -> i64 {
         let uncounted = &self.bytes[self.counted.pos..self.pos];
         let chars = uncounted.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
@@ -321,7 +322,8 @@ impl Scanner<'_> {
         self.counted.column
     }
 
-    /// Length of the line break at a place: 0 if there is none. U+0085, U+2028 and U+2029 are breaks.
+    /// Returns the length of the line break at a position, or 0 if there is none. U+0085, U+2028 and U+2029
+    /// are breaks.
     pub(super) fn break_len(&self, at: usize) -> usize {
         match self.byte(at) {
             b'\n' => 1,
@@ -332,7 +334,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Passes over one line break and says what it means inside a value.
+    /// Skips one line break, and returns what it becomes inside a value.
     pub(super) fn skip_break(&mut self) -> Option<&'static str> {
         let first = self.peek(0);
         let len = self.break_len(self.pos);
@@ -352,7 +354,7 @@ impl Scanner<'_> {
         })
     }
 
-    /// Where the line that holds `from` ends: at a break or the end of the text.
+    /// Returns the end of the line that contains `from`: a break or the end of the text.
     pub(super) fn line_end(&self, from: usize) -> usize {
         let mut at = from;
         while self.byte(at) != 0 && self.break_len(at) == 0 {
@@ -361,12 +363,12 @@ impl Scanner<'_> {
         at
     }
 
-    /// Whether a space, a tab, a line break or the end stands at a place.
+    /// Returns true at a space, a tab, a line break or the end.
     pub(super) fn is_blank_or_end(&self, at: usize) -> bool {
         matches!(self.byte(at), 0 | b' ' | b'\t') || self.break_len(at) > 0
     }
 
-    /// Whether `...` stands here alone.
+    /// Returns true if `...` stands here alone.
     pub(super) fn at_document_end(&self) -> bool {
         self.bytes[self.pos..].starts_with(b"...") && self.is_blank_or_end(self.pos + 3)
     }

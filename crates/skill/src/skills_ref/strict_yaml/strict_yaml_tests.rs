@@ -6,7 +6,7 @@ fn read(yaml: &str) -> Result<Node, Refusal> {
     load(yaml, Span::new(0, yaml.len()), &Limits::default())
 }
 
-/// The tree as JSON in which every scalar is a text.
+/// Renders the tree as JSON in which every scalar is a string.
 fn json(node: &Node) -> serde_json::Value {
     match &node.value {
         Value::Scalar(scalar) => scalar.text.as_str().into(),

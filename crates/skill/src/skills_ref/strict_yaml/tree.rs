@@ -1,4 +1,4 @@
-//! Tokens to a tree, as ruamel's parser and strictyaml's constructor build it.
+//! Builds a tree from tokens like ruamel's parser and strictyaml's constructor.
 
 use repertoire_text::Span;
 use repertoire_text::yaml::{Entry, Flow, Limits, Mapping, Node, Scalar, Style, Value};
@@ -6,7 +6,7 @@ use repertoire_text::yaml::{Entry, Flow, Limits, Mapping, Node, Scalar, Style, V
 use super::Refusal;
 use super::scanner::{Token, TokenKind};
 
-/// Builds the one document of a text; an empty text is an empty scalar.
+/// Builds the only document of a text; an empty text is an empty scalar.
 pub(super) fn build(tokens: &mut [Token], base: usize, limits: &Limits) -> Result<Node, Refusal> {
     let mut builder = Builder { tokens, next: 0, base, nodes: 0, limits };
     let root = match builder.peek() {
@@ -30,7 +30,7 @@ struct Builder<'a> {
     limits: &'a Limits,
 }
 
-/// Whether a list may stand at the column of the key that it belongs to.
+/// Whether a list may start at the column of the key that it belongs to.
 #[derive(Clone, Copy, PartialEq)]
 enum Indentless {
     Accepted,
@@ -79,7 +79,7 @@ impl Builder<'_> {
         Node { span, value: Value::Scalar(Scalar { text, style }) }
     }
 
-    /// The node of a value that was left out.
+    /// Returns the node of an omitted value.
     fn empty(&self) -> Node {
         let at = self.base + self.token().start;
         let scalar = Scalar { text: String::new(), style: Style::Plain };
@@ -184,7 +184,7 @@ impl Builder<'_> {
     }
 }
 
-/// A mapping under construction, with the refusals of `StrictYAMLConstructor.construct_mapping`.
+/// A mapping under construction, with the checks of `StrictYAMLConstructor.construct_mapping`.
 #[derive(Default)]
 struct Building {
     entries: Vec<Entry>,
@@ -204,7 +204,7 @@ impl Building {
         if self.entries.iter().any(|entry| entry.key == key.text) {
             return Err(format!("`{}` is given twice", key.text));
         }
-        // Mappings that are values of one mapping must stand at one column.
+        // Mappings that are values of the same mapping must start at the same column.
         if let Some(column) = column
             && *self.mapping_column.get_or_insert(column) != column
         {
@@ -214,7 +214,7 @@ impl Building {
         Ok(())
     }
 
-    /// The plain key `<<` takes over the entries of the mapping, or list of mappings, that it names.
+    /// Merges the entries of the mapping, or list of mappings, after the plain key `<<`.
     fn merge(&mut self, value: Node) -> Result<(), String> {
         let refusal = || "`<<` must be followed by a mapping or a list of mappings".to_owned();
         if self.merged.is_some() {
@@ -234,7 +234,7 @@ impl Building {
         Ok(())
     }
 
-    /// The entries, own ones first. At the top ruamel forgets the merged ones: they are not yet
+    /// Returns the entries, own ones first. At the top level ruamel loses the merged ones: they are not yet
     /// constructed when it copies them.
     fn finish(mut self, depth: usize) -> Vec<Entry> {
         let merged = self.merged.take().filter(|_| depth > 1).unwrap_or_default();
@@ -247,8 +247,8 @@ impl Building {
     }
 }
 
-/// The value of a field. The plain scalars `=` and `<<` have types of their own in strictyaml, which
-/// are no text; an empty list, which block style cannot write, stands for them.
+/// Converts the value of a field. The plain scalars `=` and `<<` have types of their own in strictyaml, which
+/// are not strings. They are represented by an empty list, which block style cannot express.
 fn field_value(node: Node) -> Node {
     match &node.value {
         Value::Scalar(Scalar { style: Style::Plain, text }) if text == "=" || text == "<<" => {

@@ -1,5 +1,5 @@
-//! Resolving a path beneath a folder without asking the kernel to follow a link: each component is opened from the
-//! handle of the one before it, and links are read and taken apart here.
+//! Resolves a path beneath a folder without letting the kernel follow links: each component is opened from the handle
+//! of its parent, and links are read and resolved here.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -10,45 +10,43 @@ use rustix::io::Errno;
 use super::{FOLDER, Folder, LINKS_MAX, NewMode, open_file, replace, stat_of};
 use crate::fs::{EntryKind, ReadError, bytes_of, is_beneath, text_of};
 
-/// Why a path beneath a folder cannot be used.
+/// The reason why a path beneath a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// There is nothing.
     #[error("there is no such file")]
     NotFound,
-    /// An absolute path, one that climbs with `..`, or an empty one.
+    /// The path is empty, absolute, or climbs out of the folder with `..`.
     #[error("the path is absolute or climbs out of the folder")]
     PathRefused,
-    /// A symbolic link that leads out of the folder.
+    /// A symbolic link leads out of the folder.
     #[error("the symbolic link `{link}` leads out of the folder")]
     LinkLeaves {
         /// The link, relative to the folder.
         link: Utf8PathBuf,
-        /// The absolute path that it leads to, if it could be worked out.
+        /// The absolute path of its target, if it could be determined.
         to: Option<Utf8PathBuf>,
     },
-    /// A symbolic link to nothing.
+    /// A symbolic link whose target does not exist.
     #[error("`{link}` is a symbolic link to nothing")]
     Dangling {
         /// The link, relative to the folder.
         link: Utf8PathBuf,
     },
-    /// A symbolic link where none is followed.
+    /// A symbolic link where links are not followed.
     #[error("`{link}` is a symbolic link")]
     Link {
         /// The link, relative to the folder.
         link: Utf8PathBuf,
     },
-    /// Links that lead in a circle, or too many of them.
+    /// The links form a cycle, or there are too many.
     #[error("`{link}` is a symbolic link that leads in a circle or through too many links")]
     TooManyLinks {
         /// The link, relative to the folder.
         link: Utf8PathBuf,
     },
-    /// A socket, or a pipe without the other end.
+    /// A socket, or a pipe without a reader.
     #[error("this is a socket or pipe, not a regular file")]
     NotRegular,
-    /// The operating system refused.
     #[error("{0}")]
     Io(#[from] std::io::Error),
 }
@@ -66,7 +64,7 @@ impl From<Errno> for PlaceError {
 impl From<PlaceError> for ReadError {
     fn from(error: PlaceError) -> Self {
         match error {
-            // A link to nothing is nothing to read.
+            // There is nothing to read behind a dangling link.
             PlaceError::NotFound | PlaceError::Dangling { .. } => ReadError::NotFound,
             PlaceError::PathRefused => ReadError::PathRefused,
             PlaceError::LinkLeaves { .. }
@@ -88,23 +86,23 @@ impl From<PlaceError> for std::io::Error {
     }
 }
 
-/// The place of a file that may not exist yet: a handle of the nearest folder that does, and the names below it.
+/// The location of a file that may not exist yet: a handle of its nearest existing parent, and the names below it.
 #[derive(Debug)]
 pub struct Place {
     above: OwnedFd,
-    /// Folders between `above` and the file that do not exist yet.
+    /// Parents between `above` and the file that do not exist yet.
     missing: Vec<String>,
     name: String,
     relative: Utf8PathBuf,
 }
 
 impl Place {
-    /// The place beneath the folder, without links; `.` for the folder itself.
+    /// The path relative to the folder, with links resolved; `.` for the folder itself.
     pub fn relative(&self) -> &Utf8Path {
         &self.relative
     }
 
-    /// The kind of the entry, without following a link, and its size in bytes; `None` if there is nothing.
+    /// The kind of the entry, without following a link, and its size in bytes; `None` if it does not exist.
     pub fn existing(&self) -> Option<(EntryKind, u64)> {
         if self.relative == "." {
             return Some((EntryKind::Folder, 0));
@@ -123,29 +121,29 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// When there is none, it is not text, or it is larger.
+    /// If it does not exist, is larger, or is not text.
     pub fn read_text(&self, bytes_max: u64) -> Result<String, ReadError> {
         let mut file = std::fs::File::from(self.open()?);
         let metadata = file.metadata()?;
         text_of(bytes_of(&mut file, &metadata, bytes_max)?)
     }
 
-    /// Writes the file in one step; folders that do not exist yet are made. An existing file keeps its permissions;
-    /// those of a new one follow the user's mask.
+    /// Writes the file atomically, creating missing parents. An existing file keeps its permissions; a new one follows
+    /// the umask.
     ///
     /// # Errors
     ///
-    /// When it cannot be written, or a link was put in the way since the place was resolved.
+    /// If it cannot be written, or a link was put in the way since the path was resolved.
     pub fn write_atomic(&self, contents: &[u8]) -> std::io::Result<()> {
         let made = self.make_missing(Mode::from_raw_mode(0o777))?;
         replace(self.last(made.as_ref()), &self.name, contents, NewMode::KeptOrMasked)
     }
 
-    /// Creates the file, which must not exist; folders that do not exist yet are made.
+    /// Creates the file, which must not exist, and missing parents.
     ///
     /// # Errors
     ///
-    /// When something of that name exists.
+    /// If an entry of that name exists.
     pub fn create_new(&self, mode: u32) -> std::io::Result<std::fs::File> {
         let made = self.make_missing(Mode::from_raw_mode(0o777))?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -159,10 +157,10 @@ impl Place {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             return Ok(rustix::fs::openat(&self.above, ".", flags, Mode::empty())?);
         }
-        match self.missing.is_empty() {
-            true => open_file(&self.above, &self.name),
-            false => Err(PlaceError::NotFound),
+        if !self.missing.is_empty() {
+            return Err(PlaceError::NotFound);
         }
+        open_file(&self.above, &self.name)
     }
 
     pub(super) fn make_folder(&self, mode: Mode) -> std::io::Result<OwnedFd> {
@@ -174,25 +172,25 @@ impl Place {
     }
 
     pub(super) fn remove_all(&self) -> std::io::Result<()> {
-        match self.missing.is_empty() && self.relative != "." {
-            true => super::remove::remove_all(self.above.as_fd(), self.name.as_str()),
-            false => Ok(()),
+        if !self.missing.is_empty() || self.relative == "." {
+            return Ok(());
         }
+        super::remove::remove_all(self.above.as_fd(), self.name.as_str())
     }
 
     pub(super) fn remove_empty(&self) -> std::io::Result<()> {
-        match self.missing.is_empty() && self.relative != "." {
-            true => Ok(rustix::fs::unlinkat(&self.above, self.name.as_str(), AtFlags::REMOVEDIR)?),
-            false => Ok(()),
+        if !self.missing.is_empty() || self.relative == "." {
+            return Ok(());
         }
+        Ok(rustix::fs::unlinkat(&self.above, self.name.as_str(), AtFlags::REMOVEDIR)?)
     }
 
-    /// The folder of the file, once the missing ones are made.
+    /// The parent folder of the file, once missing ones have been created.
     fn last<'a>(&'a self, made: Option<&'a OwnedFd>) -> BorrowedFd<'a> {
         made.unwrap_or(&self.above).as_fd()
     }
 
-    /// Makes the folders above the file; `None` if there are none to make.
+    /// Creates the missing parents of the file. Returns `None` if none are missing.
     fn make_missing(&self, mode: Mode) -> std::io::Result<Option<OwnedFd>> {
         if self.relative == "." {
             return Err(Errno::ISDIR.into());
@@ -205,7 +203,7 @@ impl Place {
     }
 }
 
-/// Makes a folder if there is none, and opens it. A link in its place shows when it is opened, and is refused.
+/// Creates a folder if it does not exist, and opens it. Opening fails if a link is in its place.
 fn make_one(folder: BorrowedFd<'_>, name: &str, mode: Mode) -> std::io::Result<OwnedFd> {
     match rustix::fs::mkdirat(folder, name, mode) {
         Ok(()) | Err(Errno::EXIST) => {}
@@ -214,16 +212,16 @@ fn make_one(folder: BorrowedFd<'_>, name: &str, mode: Mode) -> std::io::Result<O
     Ok(rustix::fs::openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?)
 }
 
-/// A resolution in progress.
+/// A path resolution in progress.
 struct Walk<'a> {
     root: &'a Folder,
     /// The folders that were entered, from the root down.
     entered: Vec<(String, OwnedFd)>,
-    /// Components that are still to come, the next one last.
+    /// The remaining components, the next one last.
     pending: Vec<String>,
     links: usize,
     links_max: usize,
-    /// The number of pending components once the targets of all links so far are passed, and the latest link.
+    /// The number of components that remain after the targets of all links so far, and the latest link.
     behind_links: Option<(usize, Utf8PathBuf)>,
 }
 
@@ -266,7 +264,7 @@ impl Walk<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        // A folder, or the root itself.
+        // The path names a folder, or the root itself.
         match self.entered.pop() {
             Some((name, _)) => self.at(name),
             None => {
@@ -319,7 +317,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// An absolute path as one beneath the root, by the path that the root was opened by or by its real one.
+    /// Converts an absolute path to one relative to the root, using the path that was used to open the root, or its
+    /// real path.
     fn beneath_root(&self, target: &Utf8Path) -> Option<Utf8PathBuf> {
         let by = |root: &Utf8Path| target.strip_prefix(root).ok().map(Utf8Path::to_owned);
         let opened = self.root.path.is_absolute().then(|| by(&self.root.path)).flatten();
@@ -335,7 +334,7 @@ impl Walk<'_> {
         PlaceError::LinkLeaves { link, to }
     }
 
-    /// A component that does not exist: a new file, with the folders that it needs.
+    /// Handles a component that does not exist: a new file, with the parents that it needs.
     fn missing(self, first: String) -> Result<Place, PlaceError> {
         if let Some((rest, link)) = &self.behind_links
             && self.pending.len() >= *rest
@@ -354,7 +353,7 @@ impl Walk<'_> {
         Ok(Place { above, missing, name, relative })
     }
 
-    /// An entry of the folder that was entered last.
+    /// The location of an entry in the folder that was entered last.
     fn at(self, name: String) -> Result<Place, PlaceError> {
         let relative = self.entered_path().join(&name);
         let above = last_handle(self.entered, self.root)?;

@@ -1,4 +1,4 @@
-//! Removing a tree by handles, so that no link in it or above it is followed.
+//! Removes a tree through handles, so that no link in it or above it is followed.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// The maximum depth of a tree that is removed: each level keeps a handle open.
+/// The maximum depth of a tree that is removed, since each level keeps a handle open.
 const DEPTH_MAX: usize = 256;
 
-/// Removes an entry of a folder, with everything in it. Nothing to remove is fine.
+/// Removes an entry of a folder, with its contents. Succeeds if it does not exist.
 pub(super) fn remove_all(folder: BorrowedFd<'_>, name: &str) -> std::io::Result<()> {
     remove(folder, &CString::new(name)?, DEPTH_MAX)
 }
@@ -17,7 +17,7 @@ pub(super) fn remove_all(folder: BorrowedFd<'_>, name: &str) -> std::io::Result<
 fn remove(folder: BorrowedFd<'_>, name: &CStr, depth: usize) -> std::io::Result<()> {
     match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
-        // The first is Linux's answer for a folder, the second POSIX's.
+        // For a folder, Linux returns `EISDIR` and POSIX `EPERM`.
         Err(Errno::ISDIR | Errno::PERM) if depth > 0 => {}
         Err(error) => return Err(error.into()),
     }

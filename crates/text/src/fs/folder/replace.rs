@@ -1,9 +1,9 @@
-//! Writing a file in one step inside an open folder: the text goes into a file without a name (Linux) or with a
-//! temporary one, which then takes the name of the target.
+//! Writes a file atomically inside an open folder: the text goes into an unnamed file (Linux) or a temporary one, which
+//! then replaces the target.
 //!
-//! A killed write leaves nothing behind, except in the moment between two system calls and on systems without nameless
-//! files. The next write of the same target removes such a temporary file, once no process holds it any more. On a file
-//! system without locks nothing tells whether a process does: there each write takes a random name.
+//! A killed write leaves nothing behind, except between two system calls and on systems without unnamed files. The next
+//! write of the same target removes such a temporary file, once no process holds its lock any more. On a file system
+//! without locks this cannot be determined, so each write uses a random name there.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,24 +19,24 @@ use crate::fs::TEMPORARY_PREFIX;
 const NAMES_MAX: usize = 256;
 /// The maximum number of random names that are tried.
 const RANDOM_NAMES_MAX: usize = 16;
-/// Permissions of files, without the bits that make a program run as its owner.
+/// The permission bits of files, without setuid and setgid.
 const PERMISSIONS: rustix::fs::RawMode = 0o777;
 
-/// Flags that open a file which did not exist.
+/// Flags to create a new file.
 const CREATING: OFlags =
     OFlags::CREATE.union(OFlags::EXCL).union(OFlags::WRONLY).union(OFlags::CLOEXEC);
 
 /// The permissions of a written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NewMode {
-    /// Those of the existing file; for a new file what the user's mask leaves.
+    /// Those of the existing file; a new file follows the umask.
     KeptOrMasked,
-    /// Only the owner may read and write it.
+    /// Readable and writable only by the owner.
     Private,
 }
 
-/// Puts a file with `contents` into the place of `name`, which is an entry of the folder. A link of that name is
-/// replaced, not followed.
+/// Replaces the entry `name` of the folder with a file that has these contents. A link of that name is replaced, not
+/// followed.
 pub(crate) fn replace(
     folder: BorrowedFd<'_>,
     name: &str,
@@ -54,6 +54,7 @@ pub(crate) fn replace(
     #[cfg(target_os = "linux")]
     if let Some(file) = nameless(folder, kept)? {
         fill(&file, contents)?;
+        // Linking fails if the name was taken in the meantime; then replace it through a temporary name.
         if existing.is_none() && link(&file, folder, name).is_ok() {
             return Ok(());
         }
@@ -71,6 +72,7 @@ pub(crate) fn replace(
 
 fn fill(mut file: &File, contents: &[u8]) -> std::io::Result<()> {
     file.write_all(contents)?;
+    // Sync before the rename, or a crash could leave an empty file.
     file.sync_all()
 }
 
@@ -81,12 +83,12 @@ fn rename(folder: BorrowedFd<'_>, temporary: &str, name: &str) -> std::io::Resul
     })
 }
 
-/// Removes a temporary file of ours that will not become the target.
+/// Removes a temporary file that will not become the target.
 fn give_up(folder: BorrowedFd<'_>, temporary: &str) {
     let _ = rustix::fs::unlinkat(folder, temporary, AtFlags::empty());
 }
 
-/// A file without a name, which disappears with the process; `None` where the file system has none.
+/// Opens an unnamed file, which disappears with the process. Returns `None` if the file system does not support them.
 #[cfg(target_os = "linux")]
 fn nameless(folder: BorrowedFd<'_>, kept: Option<Mode>) -> std::io::Result<Option<File>> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
@@ -99,12 +101,12 @@ fn nameless(folder: BorrowedFd<'_>, kept: Option<Mode>) -> std::io::Result<Optio
     }
 }
 
-/// The permissions that a file is created with; the kernel takes away those that the user's mask says.
+/// The mode for creating a file; the kernel applies the umask.
 fn first_mode(kept: Option<Mode>) -> Mode {
     Mode::from_raw_mode(if kept.is_some() { 0o600 } else { 0o666 })
 }
 
-/// Sets the permissions before there is any content, so that a private text is never readable for a moment.
+/// Sets the permissions before anything is written, so that private text is never readable to others.
 fn with_mode(file: File, kept: Option<Mode>) -> std::io::Result<File> {
     if let Some(mode) = kept {
         rustix::fs::fchmod(&file, mode)?;
@@ -112,7 +114,7 @@ fn with_mode(file: File, kept: Option<Mode>) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Gives a nameless file a name that is not taken.
+/// Links an unnamed file to a name, which must be free.
 #[cfg(target_os = "linux")]
 fn link(file: &File, folder: BorrowedFd<'_>, name: &str) -> rustix::io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -120,7 +122,7 @@ fn link(file: &File, folder: BorrowedFd<'_>, name: &str) -> rustix::io::Result<(
     rustix::fs::linkat(rustix::fs::CWD, of_file.as_str(), folder, name, AtFlags::SYMLINK_FOLLOW)
 }
 
-/// Gives a nameless file a temporary name. `None` if it cannot have one, for instance without `/proc`.
+/// Links an unnamed file to a temporary name. Returns `None` if that is impossible, for instance without `/proc`.
 #[cfg(target_os = "linux")]
 fn link_temporary(
     file: &File,
@@ -133,7 +135,7 @@ fn link_temporary(
         WriterLock::HeldByAnother => return Ok(None),
     };
     for temporary in names {
-        // Twice, if the process that has the name is gone.
+        // Try twice: the process that used the name may be gone.
         for _ in 0..2 {
             match link(file, folder, &temporary) {
                 Ok(()) => return Ok(Some(temporary)),
@@ -146,7 +148,7 @@ fn link_temporary(
     Err(too_many(name))
 }
 
-/// A new file with a temporary name.
+/// Creates a file with a temporary name.
 pub(super) fn named(
     folder: BorrowedFd<'_>,
     name: &str,
@@ -161,7 +163,7 @@ pub(super) fn named(
                         WriterLock::Taken if is_named(&file, folder, &temporary) => {
                             return with_mode_or_removed(file, folder, temporary, kept);
                         }
-                        // Another process took it for an abandoned one before it was locked, and removes it.
+                        // Another process considered it abandoned before it was locked, and removes it.
                         WriterLock::Taken | WriterLock::HeldByAnother => {}
                         WriterLock::Unsupported => {
                             give_up(folder, &temporary);
@@ -178,7 +180,7 @@ pub(super) fn named(
     Err(too_many(name))
 }
 
-/// A new file with a random name, where locks cannot tell which files are abandoned.
+/// Creates a file with a random name, for file systems where locks cannot tell which files are abandoned.
 fn randomly_named(
     folder: BorrowedFd<'_>,
     name: &str,
@@ -209,7 +211,7 @@ fn with_mode_or_removed(
     }
 }
 
-/// Temporary names that no other process takes.
+/// Random temporary names.
 fn random_names() -> impl Iterator<Item = String> {
     use std::hash::BuildHasher;
     (0..RANDOM_NAMES_MAX).map(|number| {
@@ -218,7 +220,8 @@ fn random_names() -> impl Iterator<Item = String> {
     })
 }
 
-/// The temporary names of a target: the same for every process, so that each finds the files of others.
+/// The temporary names of a target. They are the same for every process, so that each finds the abandoned files of
+/// others.
 pub(super) fn temporary_names(name: &str) -> impl Iterator<Item = String> {
     // FNV-1a. Targets whose hashes collide share temporary names, which is harmless.
     let hash = name
@@ -227,17 +230,17 @@ pub(super) fn temporary_names(name: &str) -> impl Iterator<Item = String> {
     (0..NAMES_MAX).map(move |number| format!("{TEMPORARY_PREFIX}{hash:08x}-{number}"))
 }
 
-/// The answer of a file system to a request for the lock of a temporary file.
+/// The result of requesting the lock of a temporary file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriterLock {
     Taken,
     HeldByAnother,
-    /// The file system, or a filter of system calls, does not allow locks.
+    /// The file system, or a seccomp filter, does not allow locks.
     Unsupported,
 }
 
-/// Takes the lock that tells other processes that this one is writing the file. The kernel releases it when the process
-/// ends, however it ends.
+/// Takes the lock that shows other processes that this one is writing the file. The kernel releases it when the process
+/// ends, even if it is killed.
 fn take_lock(file: &File) -> WriterLock {
     loop {
         match request_lock(file) {
@@ -256,7 +259,7 @@ fn request_lock(file: &File) -> rustix::io::Result<()> {
 
 #[cfg(test)]
 thread_local! {
-    /// The error that stands for a file system without locks.
+    /// The error that simulates a file system without locks.
     pub(super) static LOCK_ERROR: std::cell::Cell<Option<Errno>> = const { std::cell::Cell::new(None) };
 }
 
@@ -268,7 +271,7 @@ fn request_lock(file: &File) -> rustix::io::Result<()> {
     }
 }
 
-/// Removes a temporary file that no process holds any more. Returns whether its name is free.
+/// Removes a temporary file that no process holds any more. Returns true if its name is free.
 fn remove_stale(folder: BorrowedFd<'_>, temporary: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::openat(folder, temporary, flags, Mode::empty()) {
@@ -282,7 +285,7 @@ fn remove_stale(folder: BorrowedFd<'_>, temporary: &str) -> bool {
     }
 }
 
-/// Whether a name of the folder is that of an open file.
+/// Returns true if a name in the folder refers to an open file.
 fn is_named(file: &File, folder: BorrowedFd<'_>, name: &str) -> bool {
     match (stat_of(folder, name), rustix::fs::fstat(file)) {
         (Some(named), Ok(open)) => named.st_ino == open.st_ino && named.st_dev == open.st_dev,

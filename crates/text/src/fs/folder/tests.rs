@@ -42,7 +42,7 @@ impl Ground {
 }
 
 #[cfg(target_os = "linux")]
-/// Runs `attempt` many times while another thread replaces the folder `swapped` by a link to the outside and back.
+/// Runs `attempt` many times while another thread replaces the folder `swapped` with a link to the outside and back.
 fn while_a_folder_is_swapped(ground: &Ground, mut attempt: impl FnMut(&Folder, usize)) {
     std::fs::create_dir(ground.inside.join("swapped")).unwrap();
     let (swapped, link) = (ground.inside.join("swapped"), ground.inside.join("link"));
@@ -73,7 +73,7 @@ fn a_folder_that_is_swapped_for_a_link_during_a_write_leads_nowhere() {
     let ground = Ground::new();
     while_a_folder_is_swapped(&ground, |folder, round| {
         let path = Utf8PathBuf::from(format!("swapped/{round}/chosen.txt"));
-        // Refused or written inside: which of them depends on the moment.
+        // Either refused or written inside, depending on the timing.
         let _ = folder.write_atomic(&path, b"chosen");
         let _ = folder.write_atomic(Utf8Path::new("swapped/chosen.txt"), b"chosen");
     });
@@ -240,7 +240,7 @@ fn a_file_system_without_locks_is_written_to_and_nothing_is_left() {
             ground.folder().write_atomic(Utf8Path::new("notes.txt"), text.as_bytes()).unwrap();
             assert_eq!(ground.names("."), ["notes.txt"]);
         }
-        // The way without nameless files.
+        // The fallback without unnamed files.
         let folder = std::fs::File::open(&ground.inside).unwrap();
         let (_file, temporary) = replace::named(folder.as_fd(), "notes.txt", None).unwrap();
         assert!(crate::fs::is_temporary_name(&temporary), "{temporary}");

@@ -1,4 +1,4 @@
-//! However the bytes of an answer are cut up on their way, the same answer comes out.
+//! Checks that an answer is decoded identically however its bytes are split into chunks.
 
 use futures_util::{StreamExt, stream};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use crate::request::Request;
 use crate::response::{Assembler, Response, StopReason};
 use crate::{anthropic, chat};
 
-/// What a model said: pieces of text, and calls as a name with pieces of arguments.
+/// The output of a model: pieces of text, and calls as a name with pieces of arguments.
 type Said = (Vec<String>, Vec<(String, Vec<String>)>);
 
 fn said() -> impl Strategy<Value = Said> {
@@ -59,7 +59,7 @@ fn chat_events((texts, calls): &Said, line_end: &str) -> String {
     events.iter().map(|event| format!("data: {event}{line_end}{line_end}")).collect()
 }
 
-/// The bytes, cut at places that the numbers choose.
+/// Splits the bytes at positions derived from the numbers.
 fn cut(bytes: &[u8], sizes: &[usize]) -> Vec<Bytes> {
     let mut rest = bytes;
     let mut chunks = Vec::new();

@@ -1,4 +1,4 @@
-//! The screen of `rep runs show`.
+//! Prints the output of `rep runs show`.
 
 use anstyle::Style;
 use camino::Utf8Path;
@@ -15,14 +15,14 @@ use crate::runs_text::{
 use crate::schema::runs::{RunFile, RunJson, RunTask};
 use crate::ui::{self, Ui};
 
-/// Steps that a screen has room for; the latest matter most.
+/// Maximum number of steps shown without `--all`. The latest are kept.
 const STEPS_SHOWN: usize = 20;
-/// Tasks that a screen has room for.
+/// Maximum number of tasks shown without `--all`.
 const TASKS_SHOWN: usize = 40;
-/// Columns of the words before facts.
+/// Width of the labels.
 const LABEL: usize = 10;
 
-/// Draws a run; all of it, or what fits a screen.
+/// Prints a run. Without `all`, long lists are cut to fit a screen.
 pub(crate) fn print(
     ctx: &Ctx<'_>,
     shown: &RunJson,
@@ -59,10 +59,8 @@ impl Screen<'_> {
         let run = self.run();
         let id = run.id.as_str();
         let room = ui.columns.saturating_sub(ui::width(id) + 2);
-        let name = match room >= 16 {
-            true => ui::fit(&run.name, room),
-            false => ui::fit(&run.name, ui.columns),
-        };
+        let name =
+            if room >= 16 { ui::fit(&run.name, room) } else { ui::fit(&run.name, ui.columns) };
         let gap = if room >= 16 { "  " } else { "\n" };
         writeln!(ui.out, "{}{gap}{}", ui.paint(ui::STRONG, name), ui.paint(ui::FAINT, id))?;
         let status = ui.paint(status_style(run.status), run.status);
@@ -72,15 +70,14 @@ impl Screen<'_> {
             None => "",
         };
         let (reason, output) = reason_parts(run);
-        match reason.is_empty() {
-            true => writeln!(ui.out, "  {status}{wish}")?,
-            false => {
-                let word = run.status.as_str().len() + wish.len();
-                let text = format!("{}: {reason}", "x".repeat(word));
-                let text = ui::wrap(&text, ui.columns.saturating_sub(2).max(20), "  ");
-                let rest = text.get(word..).unwrap_or_default();
-                writeln!(ui.out, "  {status}{wish}{rest}")?;
-            }
+        if reason.is_empty() {
+            writeln!(ui.out, "  {status}{wish}")?;
+        } else {
+            let word = run.status.as_str().len() + wish.len();
+            let text = format!("{}: {reason}", "x".repeat(word));
+            let text = ui::wrap(&text, ui.columns.saturating_sub(2).max(20), "  ");
+            let rest = text.get(word..).unwrap_or_default();
+            writeln!(ui.out, "  {status}{wish}{rest}")?;
         }
         let output = ui::printable_lines(output);
         output.lines().try_for_each(|line| writeln!(ui.out, "    {}", ui.paint(ui::FAINT, line)))
@@ -220,12 +217,8 @@ impl Screen<'_> {
             return Ok(());
         };
         heading("Files", &self.short(folder.as_str()), ui)?;
-        let is_of_step = |file: &&RunFile| {
-            let name = name_of(file);
-            name.ends_with(".prompt.md") || name.ends_with(".jsonl")
-        };
         let (of_steps, others): (Vec<&RunFile>, Vec<&RunFile>) =
-            files.iter().partition(|file| is_of_step(file) && !self.all);
+            files.iter().partition(|file| is_step_file(file) && !self.all);
         let names = others.iter().map(|file| ui::width(name_of(file))).max().unwrap_or(0);
         for file in others {
             let about = match name_of(file) {
@@ -282,12 +275,12 @@ struct StepRow<'a> {
 }
 
 const STEP_HEADS: [&str; 8] = ["#", "kind", "task", "try", "outcome", "time", "tokens", "cost"];
-/// Those that are figures stand at the right.
+/// True for the columns that are right-aligned: the figures.
 const RIGHT: [bool; 8] = [true, false, false, true, false, true, true, true];
 const OUTCOME: usize = 4;
-/// What is left out first on a narrow screen: tokens, attempt, cost.
+/// Indexes of the columns dropped first on a narrow screen: tokens, attempt, cost.
 const DROPPED: [usize; 3] = [6, 3, 7];
-/// A reason that has fewer columns than this gets a line of its own.
+/// A reason with less room than this gets its own line.
 const REASON_COLUMNS_MIN: usize = 24;
 
 fn print_steps(rows: &[StepRow<'_>], ui: &mut Ui<'_>) -> std::io::Result<()> {
@@ -295,15 +288,12 @@ fn print_steps(rows: &[StepRow<'_>], ui: &mut Ui<'_>) -> std::io::Result<()> {
         let cells = rows.iter().map(|row| ui::width(&row.cells[at]));
         cells.chain([STEP_HEADS[at].len()]).max().unwrap_or(0)
     });
-    let used = |widths: &[usize; 8]| {
-        widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>()
-    };
     for dropped in DROPPED {
-        if used(&widths) > ui.columns {
+        if columns_used(&widths) > ui.columns {
             widths[dropped] = 0;
         }
     }
-    let room = ui.columns.saturating_sub(used(&widths) + 2);
+    let room = ui.columns.saturating_sub(columns_used(&widths) + 2);
     let cell = |at: usize, text: &str| {
         let blank = " ".repeat(widths[at].saturating_sub(ui::width(text)));
         if RIGHT[at] { format!("{blank}{text}") } else { format!("{text}{blank}") }
@@ -323,7 +313,7 @@ fn print_steps(rows: &[StepRow<'_>], ui: &mut Ui<'_>) -> std::io::Result<()> {
         match (reason.is_empty(), room >= REASON_COLUMNS_MIN) {
             (true, _) => writeln!(ui.out, "{line}")?,
             (false, true) => {
-                writeln!(ui.out, "{line}  {}", ui.paint(ui::FAINT, ui::fit(reason, room)))?
+                writeln!(ui.out, "{line}  {}", ui.paint(ui::FAINT, ui::fit(reason, room)))?;
             }
             (false, false) => {
                 let indent = " ".repeat(2 + widths[0] + 2);
@@ -334,6 +324,10 @@ fn print_steps(rows: &[StepRow<'_>], ui: &mut Ui<'_>) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+fn columns_used(widths: &[usize; 8]) -> usize {
+    widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum()
 }
 
 fn print_task(
@@ -370,7 +364,7 @@ fn fact(name: &str, text: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
     writeln!(ui.out, "  {} {text}", ui.paint(ui::FAINT, ui::pad(name, LABEL)))
 }
 
-/// What was used of what may be used, with a bar if there is a limit.
+/// Prints an amount used, with a bar if there is a limit.
 fn gauge(
     name: &str,
     used: f64,
@@ -381,7 +375,7 @@ fn gauge(
     let Some((max, of)) = max else { return fact(name, text, ui) };
     const COLUMNS: usize = 20;
     let share = if max > 0.0 { (used / max).clamp(0.0, 1.0) } else { 1.0 };
-    // Full only at the end, and not empty if there is anything.
+    // Full only at the limit, and never empty if something was used.
     let full = if share >= 1.0 { COLUMNS } else { (share * COLUMNS as f64).ceil() as usize };
     let full = if share < 1.0 { full.min(COLUMNS - 1) } else { full };
     let style = match share {
@@ -396,10 +390,8 @@ fn gauge(
 }
 
 fn heading(title: &str, note: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let note = match note.is_empty() {
-        true => String::new(),
-        false => format!("  {}", ui.paint(ui::FAINT, note)),
-    };
+    let note =
+        if note.is_empty() { String::new() } else { format!("  {}", ui.paint(ui::FAINT, note)) };
     writeln!(ui.out, "\n{}{note}", ui.paint(ui::STRONG, title))
 }
 
@@ -420,6 +412,12 @@ fn more(left: usize, ui: &mut Ui<'_>) -> std::io::Result<()> {
         0 => Ok(()),
         left => writeln!(ui.out, "{}", ui.paint(ui::FAINT, format!("  {left} more, see --all"))),
     }
+}
+
+/// Returns true for the prompts and logs of single steps.
+fn is_step_file(file: &RunFile) -> bool {
+    let name = name_of(file);
+    name.ends_with(".prompt.md") || name.ends_with(".jsonl")
 }
 
 fn name_of(file: &RunFile) -> &str {

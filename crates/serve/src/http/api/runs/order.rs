@@ -1,4 +1,4 @@
-//! What people tell runs to do.
+//! Commands from people to runs.
 
 use http::{Method, StatusCode};
 use repertoire_plan::{EndingWord, PlanState};
@@ -14,62 +14,62 @@ use super::{RunPath, TAG, failed, find};
 use crate::house::House;
 use crate::http::problem::Problem;
 
-/// What a run may use from now on; what is not said stays.
+/// New limits of a run; limits that are not given stay as they are.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Resume {
-    /// Most US dollars of the whole run.
+    /// The maximum cost of the whole run, in US dollars.
     #[serde(default)]
     #[schemars(range(min = 0.0))]
     max_cost_usd: Option<f64>,
-    /// Most tokens of the whole run.
+    /// The maximum number of tokens of the whole run.
     #[serde(default, deserialize_with = "whole")]
     max_tokens: Option<u64>,
-    /// Longest time at work of the whole run, in milliseconds.
+    /// The maximum working time of the whole run, in milliseconds.
     #[serde(default, deserialize_with = "whole")]
     max_time_ms: Option<u64>,
 }
 
-/// What to try again.
+/// The tasks to retry.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Retry {
-    /// Only these tasks; all that failed otherwise.
+    /// Only these tasks; all failed tasks by default.
     #[serde(default)]
     tasks: Vec<String>,
 }
 
-/// A word for the next prompt.
+/// A note for the next prompt.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Steer {
-    /// What the next prompt begins with.
+    /// The text the next prompt begins with.
     #[schemars(regex(pattern = r"\S"))]
     note: String,
 }
 
-/// How to take over what a run changed.
+/// The way to merge the changes of a run.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Merge {
-    /// How; `merge` if nothing is said.
+    /// The strategy; `merge` by default.
     #[serde(default)]
     how: How,
-    /// Whether to take it although the run is not completed: nothing vouches for the work then.
+    /// Merge although the run is not completed: the work is unverified then.
     #[serde(default)]
     force: bool,
 }
 
-/// How to take over what a run changed.
+/// A merge strategy.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum How {
-    /// With its commits.
+    /// Keep the commits.
     #[default]
     Merge,
-    /// As one commit.
+    /// Squash into one commit.
     Squash,
-    /// On a branch of its own.
+    /// Put the changes on a branch of their own.
     Branch,
 }
 
@@ -119,7 +119,7 @@ async fn resume(call: Call<RunPath, Nothing, Resume>) -> Answer<Run> {
         tokens: said.tokens.or(run.limits.tokens),
         time_ms: said.time_ms.or(run.limits.time_ms),
     };
-    // One that is over is refused by the journal, with a better reason.
+    // The journal refuses to resume a completed run, with a better reason.
     if let Some(word) = used_up(&run, &limits).filter(|_| run.status != RunStatus::Completed) {
         let detail = format!("the run would stop again at once: it has used its {word}");
         return Err(Problem::new(StatusCode::CONFLICT, detail)
@@ -135,7 +135,7 @@ async fn retry(call: Call<RunPath, Nothing, Retry>) -> Answer<Run> {
     let events =
         events_of(call.house.journal().await.map_err(failed)?, &run.id).await.map_err(failed)?;
     let state = PlanState::replay(&events);
-    // It would otherwise be silently passed over.
+    // An unknown task would otherwise be ignored silently.
     if let Some(unknown) = tasks.iter().find(|id| !state.tasks.contains_key(*id)) {
         let detail = format!("run {} has no task `{unknown}`", run.id.short());
         return Err(
@@ -178,7 +178,8 @@ fn not_merged(error: MergeError) -> Problem {
     }
 }
 
-/// What `\S` of the document leaves out: some count the separators of old files as space, and Rust does not.
+/// Matches what `\S` in the OpenAPI document excludes: some regex engines count the separators U+001C to U+001F as
+/// whitespace, and Rust does not.
 fn is_blank(char: char) -> bool {
     char.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&char)
 }

@@ -1,4 +1,4 @@
-//! What agents said in a run, as far as it is kept: every step has a log, and the run a few files for people.
+//! The output of agents in a run, as far as it is stored: every step has a log, and the run a few files for people.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 
@@ -14,56 +14,56 @@ use super::{RunPath, TAG, find};
 use crate::http::problem::Problem;
 use crate::plain::is_plain;
 
-/// The end of a log that is read.
+/// The maximum number of bytes read from the end of a log.
 const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// The text of one step that is shown; what is before it is left out.
+/// The maximum length of the text of one step; earlier text is left out.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
-/// The text of one page of steps, unless one step alone has more.
+/// The maximum length of the text on one page of steps, unless a single step exceeds it.
 const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Files of a run that are looked at.
+/// The maximum number of files of a run that are considered.
 const FILES_MAX: usize = 10_000;
-/// The largest file that is read for a person.
+/// The maximum size of a file that is returned.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// What an agent said in a step.
+/// The output of an agent in a step.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Said {
-    /// The step, from 1.
+    /// The number of the step, starting at 1.
     step: u32,
-    /// Its kind.
+    /// The kind of the step.
     kind: String,
-    /// Both in words.
+    /// The number and kind as a text.
     title: String,
-    /// What was said, with a line for every tool that was called.
+    /// The output, with a line for every tool call.
     text: String,
-    /// Whether the start was left out, or the log was full.
+    /// True if the start was left out, or the log was full.
     cut: bool,
-    /// How many tools were called.
+    /// The number of tool calls.
     tool_calls: usize,
-    /// When the last of it was said, in milliseconds since 1970.
+    /// The time of the last output, in milliseconds since 1970.
     at_ms: Option<u64>,
 }
 
-/// Which steps.
+/// A filter for steps.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Which {
     /// Only this step.
     step: Option<u32>,
 }
 
-/// Which file.
+/// The requested file.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WhichFile {
-    /// Its name, as the run lists it.
+    /// The name, as listed by the run.
     name: String,
 }
 
 /// A file that a run left behind.
 #[derive(Debug, Serialize, JsonSchema)]
 struct File {
-    /// Its name.
+    /// The name of the file.
     name: String,
-    /// Its text.
+    /// The content of the file.
     content: String,
 }
 
@@ -115,7 +115,7 @@ async fn file(call: Call<RunPath, WhichFile>) -> Answer<File> {
     .await
 }
 
-/// The first of what was said, up to the step with which it is too much for one page, and how many steps there were.
+/// Takes outputs up to and including the one that exceeds the limit of a page. Also returns the total number of steps.
 fn first_of(all: impl ExactSizeIterator<Item = Said>) -> (Vec<Said>, usize) {
     let (count, mut first, mut bytes) = (all.len(), Vec::new(), 0);
     for said in all {
@@ -128,7 +128,7 @@ fn first_of(all: impl ExactSizeIterator<Item = Said>) -> (Vec<Said>, usize) {
     (first, count)
 }
 
-/// The log of a step.
+/// The log file of a step.
 struct Log {
     step: u32,
     kind: String,
@@ -137,20 +137,21 @@ struct Log {
 
 fn logs(folder: &Utf8Path) -> Vec<Log> {
     let Ok(entries) = fs::entries(folder) else { return Vec::new() };
-    let log = |name: String| {
-        let (step, kind) = name.strip_suffix(".jsonl")?.split_once('-')?;
-        let (step, kind) = (step.parse().ok()?, kind.to_owned());
-        Some(Log { step, kind, path: folder.join(name) })
-    };
     let names = entries.take(FILES_MAX).filter_map(|entry| entry.ok()?.name.into_string().ok());
-    let mut logs: Vec<Log> = names.filter_map(log).collect();
+    let mut logs: Vec<Log> = names.filter_map(|name| step_log(folder, name)).collect();
     logs.sort_by(|a, b| (a.step, &a.kind).cmp(&(b.step, &b.kind)));
     logs
 }
 
+fn step_log(folder: &Utf8Path, name: String) -> Option<Log> {
+    let (step, kind) = name.strip_suffix(".jsonl")?.split_once('-')?;
+    let (step, kind) = (step.parse().ok()?, kind.to_owned());
+    Some(Log { step, kind, path: folder.join(name) })
+}
+
 impl Log {
     fn read(self) -> Said {
-        // A log that is gone has nothing to tell.
+        // A log that no longer exists counts as empty.
         let (lines, is_part) = end_of(&self.path).unwrap_or_default();
         let mut told = Told { is_cut: is_part, ..Told::default() };
         for line in lines.lines() {
@@ -173,7 +174,7 @@ impl Log {
     }
 }
 
-/// The end of a log, and whether there is more before it. A line of which only the end is there is passed over.
+/// Reads the end of a log. Also returns true if there is more before it. A line that is cut at the start is skipped.
 fn end_of(path: &Utf8Path) -> std::io::Result<(String, bool)> {
     let mut file = std::fs::File::open(path)?;
     let start = file.metadata()?.len().saturating_sub(LOG_BYTES_MAX);
@@ -187,11 +188,11 @@ fn end_of(path: &Utf8Path) -> std::io::Result<(String, bool)> {
     })
 }
 
-/// What was said so far.
+/// The output collected so far.
 #[derive(Default)]
 struct Told {
     text: String,
-    /// An answer as it comes, until it is there as a whole.
+    /// A streamed answer that is not complete yet.
     coming: String,
     tool_calls: usize,
     at_ms: Option<u64>,
@@ -225,7 +226,7 @@ impl Told {
     }
 }
 
-/// The end of a text, and whether something was left out.
+/// The end of a text, and true if something was left out.
 fn last_part(text: String) -> (String, bool) {
     if text.len() <= TEXT_BYTES_MAX {
         return (text, false);

@@ -1,4 +1,4 @@
-//! Everything about one skill.
+//! The details of a skill.
 
 use http::Method;
 use repertoire_skill::catalog::{Catalog, Entry};
@@ -15,55 +15,55 @@ use super::super::diagnostics::{self, Found};
 use super::super::{Answer, Api, Call, blocking};
 use super::{NamePath, resolve};
 
-/// Everything about a skill.
+/// The details of a skill.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Detail {
-    /// The record, with the files beside it.
+    /// The skill, with its files.
     skill: SkillJson,
-    /// The file, with `~` for the home.
+    /// The file, with `~` for the home directory.
     path_short: String,
-    /// The frontmatter as it was written, without its fences.
+    /// The frontmatter as written, without its fences.
     frontmatter: String,
     /// The instructions.
     body: String,
-    /// About how many tokens they are.
+    /// The approximate number of tokens of the instructions.
     body_tokens: usize,
-    /// Skills of the same name that this one stands before.
+    /// Skills with the same name that this one shadows.
     stands_before: Vec<SkillRow>,
-    /// What it needs.
+    /// The dependencies of the skill.
     needs: Vec<Need>,
-    /// Skills that need it.
+    /// Skills that depend on this one.
     needed_by: Vec<String>,
-    /// What was found wrong, with lines.
+    /// The problems of the skill, with source lines.
     diagnostics: Vec<Found>,
-    /// Files beside it that were left out, and why.
+    /// Files of the skill that were left out, with the reasons.
     left_out: Vec<DiagnosticJson>,
-    /// Whether it holds a workflow.
+    /// True if it has a workflow.
     has_workflow: bool,
 }
 
-/// A skill that is needed.
+/// A dependency on another skill.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Need {
-    /// Its name.
+    /// The name of the skill.
     name: String,
-    /// The version that is asked for.
+    /// The required version.
     requirement: Option<String>,
-    /// How it is met.
+    /// The state of the dependency.
     state: NeedState,
-    /// The skill that meets it, or would in another version.
+    /// The skill that satisfies it, or would in another version.
     by: Option<String>,
 }
 
-/// How a need is met.
+/// The state of a dependency.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum NeedState {
-    /// It is there.
+    /// Satisfied.
     Met,
-    /// It is not there.
+    /// Not installed.
     Missing,
-    /// It is there in a version that will not do.
+    /// Installed in a version that does not match.
     OtherVersion,
 }
 
@@ -99,16 +99,17 @@ async fn detail(call: Call<NamePath>) -> Answer<Detail> {
 }
 
 fn needs(catalog: &Catalog, entry: &Entry) -> Vec<Need> {
-    let need = |(need, how): (&repertoire_skill::skill::Dependency, Met<'_>)| {
-        let (state, by) = match how {
-            Met::By(entry) => (NeedState::Met, Some(entry.id.clone())),
-            Met::Missing => (NeedState::Missing, None),
-            Met::OtherVersion(entry) => (NeedState::OtherVersion, Some(entry.id.clone())),
-        };
-        let requirement = need.requirement.as_ref().map(ToString::to_string);
-        Need { name: need.name.clone(), requirement, state, by }
+    depend::met(&entry.skill, catalog.entries()).into_iter().map(to_need).collect()
+}
+
+fn to_need((need, how): (&repertoire_skill::skill::Dependency, Met<'_>)) -> Need {
+    let (state, by) = match how {
+        Met::By(entry) => (NeedState::Met, Some(entry.id.clone())),
+        Met::Missing => (NeedState::Missing, None),
+        Met::OtherVersion(entry) => (NeedState::OtherVersion, Some(entry.id.clone())),
     };
-    depend::met(&entry.skill, catalog.entries()).into_iter().map(need).collect()
+    let requirement = need.requirement.as_ref().map(ToString::to_string);
+    Need { name: need.name.clone(), requirement, state, by }
 }
 
 fn needed_by(catalog: &Catalog, entry: &Entry) -> Vec<String> {

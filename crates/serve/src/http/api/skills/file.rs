@@ -1,4 +1,4 @@
-//! The files beside a skill.
+//! The files of a skill.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,37 +15,37 @@ use crate::http::problem::Problem;
 use crate::limits::FILE_PART_BYTES_MAX;
 use crate::plain::is_plain;
 
-/// Which file.
+/// The requested file.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WhichFile {
-    /// Its path below the skill's folder.
+    /// The path below the skill's folder.
     path: String,
-    /// The byte that the part begins with: `next` of the part before; 0 if nothing is said.
+    /// The first byte of the part: `next` of the previous part; 0 by default.
     offset: Option<u64>,
 }
 
-/// How bytes are written in JSON.
+/// The encoding of bytes in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Encoding {
-    /// As the text that they are.
+    /// Plain text.
     Text,
-    /// In base64, because they are not text.
+    /// Base64, because the bytes are not text.
     Base64,
 }
 
-/// A file beside a skill, or a part of it.
+/// A file of a skill, or a part of it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct File {
-    /// The skill.
+    /// The name of the skill.
     skill: String,
-    /// Its path below the skill's folder.
+    /// The path below the skill's folder.
     path: String,
     /// The size of the whole file.
     bytes: usize,
-    /// The byte that this part begins with.
+    /// The offset of this part.
     offset: usize,
-    /// How `content` is written.
+    /// The encoding of `content`.
     encoding: Encoding,
     /// At most 524,288 bytes of the file.
     content: String,
@@ -82,7 +82,7 @@ async fn read(call: Call<NamePath, WhichFile>) -> Answer<File> {
     .await
 }
 
-/// A part of a file, as JSON can hold it.
+/// A part of a file, encoded for JSON.
 struct Part {
     offset: usize,
     end: usize,
@@ -90,7 +90,7 @@ struct Part {
     content: String,
 }
 
-/// The part that begins at `offset`. A file that is text is cut between characters.
+/// The part that begins at `offset`. A text file is cut at character boundaries.
 fn part(bytes: &[u8], offset: usize) -> Part {
     let text = std::str::from_utf8(bytes).ok().filter(|text| is_plain(text));
     let Some(text) = text else {
