@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use repertoire_agent::backend::{Choice, Freedom, Job, Kind, Told, backend};
-use repertoire_text::clock::SystemClock;
 use repertoire_agent::event::{Event, Events};
 use repertoire_sandbox::process::UsageLimits;
+use repertoire_text::clock::SystemClock;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

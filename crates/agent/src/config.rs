@@ -9,9 +9,9 @@ use repertoire_select::Settings;
 use repertoire_skill::activate::{Budget, References};
 
 use crate::limits::CATALOG_CHARS_MAX;
-use repertoire_sandbox::limits::ToolLimits;
 use crate::permission::Permissions;
 use crate::spending::RunLimits;
+use repertoire_sandbox::limits::ToolLimits;
 
 /// The model to use if none is configured.
 pub const DEFAULT_MODEL: &str = "anthropic/claude-haiku-4-5";

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-
 /// The maximum number of turns that an agent definition may set.
 pub const ITERATIONS_MAX: u32 = 1_000;
 /// The minimum token budget for thinking.

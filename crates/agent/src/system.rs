@@ -17,7 +17,6 @@ use repertoire_skill::skill::Digest;
 use repertoire_text::invisible::{self, InvisibleSummary};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
-use repertoire_text::clock::Clock;
 use crate::config::Config;
 use crate::conversation::Conversation;
 use crate::definition::{DEFAULT_AGENT, Definition};
@@ -26,11 +25,12 @@ use crate::event::{Event, EventKind, Events, Sink, Status};
 use crate::limits::CONVERSATIONS_MAX;
 use crate::middleware::{Middleware, Next, Outcome, Turn, TurnError};
 use crate::run::{Run, lock};
-use repertoire_sandbox::confinement::Probed;
 use crate::spending::{LimitReached, Spending};
 use crate::tool::Tool;
 use crate::tools;
+use repertoire_sandbox::confinement::Probed;
 use repertoire_sandbox::workplace::Workplace;
+use repertoire_text::clock::Clock;
 
 mod builder;
 mod handing_over;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use repertoire_agent::System;
-use repertoire_text::clock::SystemClock;
 use repertoire_agent::event::Events;
 use repertoire_agent::run::Run;
-use repertoire_sandbox::confinement::Sandbox;
 use repertoire_agent::tool::{Call, Output};
 use repertoire_agent::tools;
+use repertoire_sandbox::confinement::Sandbox;
 use repertoire_sandbox::workplace::Workplace;
+use repertoire_text::clock::SystemClock;
 use serde_json::{Value, json};
 
 fn run_in(folder: &tempfile::TempDir, sandbox: Sandbox) -> Run {

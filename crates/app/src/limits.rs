@@ -28,5 +28,3 @@ pub const CLAIM_POLL: Duration = Duration::from_secs(2);
 
 /// Pause of a worker after it could not reach the journal.
 pub const CLAIM_PAUSE: Duration = Duration::from_secs(3);
-
-

@@ -4,10 +4,10 @@ mod diff;
 mod merge;
 
 use camino::Utf8Path;
-use repertoire_plan::document::Mark;
 use repertoire_journal::{
     Event, Filter, Journal, JournalError, Page, Payload, Run, RunId, RunStatus, Step,
 };
+use repertoire_plan::document::Mark;
 use repertoire_text::fs;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Category, ParsedError, Severity, Tool};
 use crate::declared::{CheckResult, LEFT_OUT};
-use crate::limits::{ANALYSED_BYTES_MAX, ANALYSED_ERRORS_MAX, ANALYSED_LINE_BYTES_MAX, UNKNOWN_LINES_SHOWN};
+use crate::limits::{
+    ANALYSED_BYTES_MAX, ANALYSED_ERRORS_MAX, ANALYSED_LINE_BYTES_MAX, UNKNOWN_LINES_SHOWN,
+};
 
 mod biome;
 mod cargo;

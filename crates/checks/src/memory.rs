@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::error::{ParsedError, Tool};
 use super::signature::{normalised, signature};
-use repertoire_git::repo::{Git, GitError};
 use crate::limits::{MEMORY_COMPARED_MAX, MEMORY_SIMILAR_MAX};
+use repertoire_git::repo::{Git, GitError};
 
 mod exchange;
 pub(crate) mod judge;

@@ -9,9 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use repertoire_sandbox::workplace::Workplace;
 use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::{Fix, FixOutcome, JournalError, Payload, Remedy};
+use repertoire_sandbox::workplace::Workplace;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -20,8 +20,11 @@ use super::error::ParsedError;
 use super::memory::{Advice, Memory, Tried, tool_name};
 use super::signature::{Fingerprint, fingerprints, signature};
 use crate::declared::{Check, CheckError, CheckEvent, CheckResult, CheckStatus, Verdict};
+use crate::limits::{
+    RECOVER_ATTEMPTS_MAX, RECOVER_ATTEMPTS_TOTAL_MAX, RECOVER_FAILURES_MAX, RECOVER_TIMEOUT,
+    RECOVER_WAIT_MAX,
+};
 use repertoire_git::repo::{Git, GitError, Oid};
-use crate::limits::{RECOVER_ATTEMPTS_MAX, RECOVER_ATTEMPTS_TOTAL_MAX, RECOVER_FAILURES_MAX, RECOVER_TIMEOUT, RECOVER_WAIT_MAX};
 
 mod attempt;
 mod backup;

@@ -15,9 +15,11 @@ use tokio_util::sync::CancellationToken;
 use super::analyse::{Analysis, analyse_check, redacted};
 use super::error::ParsedError;
 use super::signature::{Signature, signature};
-use crate::declared::{Check, CheckError, CheckEvent, CheckOptions, CheckResult, CheckStatus, levels, run_checks};
-use repertoire_git::repo::Git;
+use crate::declared::{
+    Check, CheckError, CheckEvent, CheckOptions, CheckResult, CheckStatus, levels, run_checks,
+};
 use crate::limits::ERROR_FILE_BYTES_MAX;
+use repertoire_git::repo::Git;
 
 mod compare;
 mod counts;

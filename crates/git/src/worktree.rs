@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use repertoire_text::fs::make_private_dir;
-use crate::repo::{Git, GitError, Oid};
 use crate::limits::{WORKTREE_LOCK_POLL, WORKTREE_LOCK_WAIT, WORKTREE_NAME_CHARS_MAX};
+use crate::repo::{Git, GitError, Oid};
+use repertoire_text::fs::make_private_dir;
 
 mod copy;
 mod create;
@@ -29,11 +29,11 @@ mod repair;
 mod rescue;
 mod stale;
 
+pub use self::copy::{Copied, Left};
 pub use self::error::WorktreeError;
 pub use self::finish::{Ending, Finished};
 pub use self::prune::{Kept, Pruned, Removal, Removed, Why};
 pub use self::registry::Listed;
-pub use self::copy::{Copied, Left};
 
 /// The worker that holds the lease of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

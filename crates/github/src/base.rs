@@ -8,8 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use camino::{Utf8Path, Utf8PathBuf};
 use crate::event::{Context, EventName};
+use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::discover::{Request, discover};
 use repertoire_skill::skill::Scope;

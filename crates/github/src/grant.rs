@@ -1,8 +1,8 @@
 //! Decides the tools and permissions of an agent in a GitHub run: those its mode needs, and never
 //! more than the person who asked has.
 
-use repertoire_agent::permission::{Mode as PermissionMode, Permissions, Rule, tool_name};
 use crate::actor::Admission;
+use repertoire_agent::permission::{Mode as PermissionMode, Permissions, Rule, tool_name};
 
 use super::mode::Mode;
 use repertoire_checks::protected_files::PROTECTED;

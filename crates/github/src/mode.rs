@@ -4,8 +4,8 @@
 //! prompts of the agent. Problems are reported as diagnostics; a mode without a required template
 //! is not used, with a warning.
 
-use camino::Utf8PathBuf;
 use crate::trigger::Trigger;
+use camino::Utf8PathBuf;
 use repertoire_skill::skill::{Scope, Skill};
 use repertoire_text::Diagnostic;
 use schemars::JsonSchema;

@@ -4,16 +4,16 @@
 //! configured prefix. Nothing is ever force-pushed. The token is only in the environment of the
 //! process that pushes.
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use crate::client::{Client, ClientError, NewPull, name};
 use crate::comment::{Harmless, cut, harmless};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use repertoire_model::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{PULL_BODY_CHARS_MAX, PULL_TITLE_CHARS_MAX};
 use repertoire_checks::protected_files::is_protected;
 use repertoire_git::repo::{Git, GitError, Oid, Remote};
-use crate::limits::{PULL_BODY_CHARS_MAX, PULL_TITLE_CHARS_MAX};
 
 /// The branch to publish, and its destination.
 #[derive(Debug)]

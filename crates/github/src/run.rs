@@ -1,13 +1,13 @@
 //! From an event to work on a branch and back to a comment: checks the permissions of the actor,
 //! builds the prompt, runs the plan loop, and reports the outcome where the work was requested.
 
-use camino::Utf8PathBuf;
-use repertoire_agent::backend::Kind;
 use crate::actor::{Admission, Answers, Rules, admit};
 use crate::client::{Client, ClientError};
 use crate::comment::Harmless;
 use crate::event::Context;
 use crate::trigger::{Match, TriggerSettings, matched};
+use camino::Utf8PathBuf;
+use repertoire_agent::backend::Kind;
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Journal, RunId, Worker};
 use repertoire_model::Secret;
@@ -21,8 +21,8 @@ use super::mode::{Mode, Modes, RequiresBranch, TrackingComment, detect};
 use super::publish;
 use super::template::{Facts, Prompt, prompt};
 use super::tracking::{CommentKind, Tracking, TrackingSettings};
-use repertoire_git::repo::{DiffOf, Git, Remote};
 use crate::limits::PROMPT_DIFF_BYTES_MAX;
+use repertoire_git::repo::{DiffOf, Git, Remote};
 use repertoire_plan::{PlanRequest, Runner};
 
 mod again;

@@ -6,9 +6,9 @@
 
 use std::panic::AssertUnwindSafe;
 
-use futures_util::FutureExt;
 use crate::client::{Client, ClientError};
 use crate::comment::{self, Harmless, Marker, cut, harmless};
+use futures_util::FutureExt;
 use repertoire_model::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -192,10 +192,7 @@ impl Tracking {
         self.update(saying).await
     }
 
-    async fn create(
-        &self,
-        body: &str,
-    ) -> Result<crate::client::types::Comment, ClientError> {
+    async fn create(&self, body: &str) -> Result<crate::client::types::Comment, ClientError> {
         let (login, marker) = (&self.settings.own_login, self.marker.text());
         self.client.create_comment(self.settings.number, body, login, &marker).await
     }

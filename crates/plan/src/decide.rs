@@ -11,8 +11,8 @@ use super::state::{
     After, Ended, FINAL_LABEL, FINAL_TASK, Kind, Past, PlanState, mark_word, reference,
 };
 use super::watchdog;
-use crate::limits::{INTERRUPTIONS_MAX, RECOVER_CUT_SHORT_MAX};
 use crate::limits::NAMES_SHOWN;
+use crate::limits::{INTERRUPTIONS_MAX, RECOVER_CUT_SHORT_MAX};
 
 /// The next action of a run.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use camino::Utf8Path;
 use crate::limits::PLAN_BYTES_MAX;
+use camino::Utf8Path;
 use repertoire_text::fs::{Folder, Place, PlaceError};
 
 /// Reads a plan; `None` if it is missing or cannot be read.

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use camino::Utf8Path;
 use crate::document::{self, Mark, Plan};
+use camino::Utf8Path;
 use repertoire_journal::Payload;
 use repertoire_journal::event::TaskSeen;
 use repertoire_skill::skill::Digest;
@@ -100,7 +100,8 @@ pub fn reconcile(
     }
     let there: BTreeMap<&document::TaskId, &document::Task> =
         new.tasks.iter().map(|task| (&task.id, task)).collect();
-    let is_kept = |task: &document::Task| there.get(&task.id).is_some_and(|new| still_asks(task, new));
+    let is_kept =
+        |task: &document::Task| there.get(&task.id).is_some_and(|new| still_asks(task, new));
     let mut lost = old.tasks.iter().filter(|task| !is_kept(task)).peekable();
     if lost.peek().is_some() {
         let lost = some(lost.map(|task| task.text.clone()));

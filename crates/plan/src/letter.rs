@@ -8,8 +8,8 @@ use repertoire_journal::{NewLetter, Run, RunStatus};
 use serde_json::{Value, json};
 
 use super::state::{Ended, Kind, PlanState};
-use repertoire_checks::recover::Class;
 use crate::limits::NAMES_SHOWN;
+use repertoire_checks::recover::Class;
 
 /// The dead letter of a run that has failed or waits for a person; `None` for any other. A run has
 /// at most one, however often it stops.

@@ -10,8 +10,8 @@ use repertoire_journal::{Run, RunStatus, Step};
 use repertoire_text::fs;
 use serde_json::json;
 
-use repertoire_text::fs::make_private_dir;
 use crate::limits::STEP_LOG_BYTES_MAX;
+use repertoire_text::fs::make_private_dir;
 
 /// The folder of a run.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
-use repertoire_checks::declared::Check;
 use crate::limits::TASK_LABEL_CHARS_MAX as TITLE_CHARS_MAX;
+use repertoire_checks::declared::Check;
 
 /// The kind of this driver's runs in the journal.
 pub const KIND: &str = "plan";

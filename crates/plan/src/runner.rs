@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::workplace::Workplace;
-use repertoire_agent::{RunOptions, System};
 use crate::document::{self, Plan};
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::{RunOptions, System};
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Run, RunStatus, Wish};
 use repertoire_journal::{Claimed, Event, Journal, JournalError, Lease, Payload};
+use repertoire_sandbox::workplace::Workplace;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -20,12 +20,14 @@ use super::request::{EndingWord, PlanRequest};
 use super::skills;
 use super::state::{After, PlanState};
 use super::watchdog::choices;
-use repertoire_checks::declared::{self, Check};
-use repertoire_git::repo::{Git, GitError};
-use repertoire_checks::memory::Tried;
 use crate::limits::PLAN_EVENTS_MAX;
 use crate::worktree_setup::{SetupError, WorktreeSetup, set_up_worktree};
-use repertoire_git::worktree::{Checkout, Ending, Finished, How, Owner, Wanted, Worktree, WorktreeError, Worktrees};
+use repertoire_checks::declared::{self, Check};
+use repertoire_checks::memory::Tried;
+use repertoire_git::repo::{Git, GitError};
+use repertoire_git::worktree::{
+    Checkout, Ending, Finished, How, Owner, Wanted, Worktree, WorktreeError, Worktrees,
+};
 
 mod ending;
 mod left;
@@ -412,9 +414,15 @@ impl Session<'_> {
         let check = self.request.setup.as_ref().map(|command| Check::new("setup", command));
         let setup = WorktreeSetup { copy: self.request.copy.clone(), check };
         let place = self.workplace();
-        let done =
-            set_up_worktree(&self.worktrees, &mut self.worktree, &setup, &place, self.work, &|_| {})
-                .await?;
+        let done = set_up_worktree(
+            &self.worktrees,
+            &mut self.worktree,
+            &setup,
+            &place,
+            self.work,
+            &|_| {},
+        )
+        .await?;
         match done.verdict.filter(|verdict| !verdict.green) {
             // The setup was cancelled, not failed. The next worker runs it again.
             _ if self.work.is_cancelled() => Ok(()),

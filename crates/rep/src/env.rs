@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::confinement::{Probed, scrubbed};
 use repertoire_model::{Endpoint, Endpoints, Secret};
+use repertoire_sandbox::confinement::{Probed, scrubbed};
 use repertoire_text::secrets::is_secret_variable;
 
 use crate::failure::Failure;

@@ -11,10 +11,12 @@ use repertoire_agent::event::Sink;
 use repertoire_agent::{RunOptions, System};
 use repertoire_checks::declared::{self, AllowedVariables, Check, VariableRefusal};
 use repertoire_github::base;
-use repertoire_plan::learnings::Learnings;
-use repertoire_plan::{Bounds, Crew, EndingWord, Hand, Improve, Places, PlanRequest, Runner, SkillRules, Station};
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Journal, JournalError, Order, Rules, Target};
+use repertoire_plan::learnings::Learnings;
+use repertoire_plan::{
+    Bounds, Crew, EndingWord, Hand, Improve, Places, PlanRequest, Runner, SkillRules, Station,
+};
 use repertoire_select::settings::StepKind;
 use repertoire_text::fs;
 

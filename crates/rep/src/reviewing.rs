@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::System;
-use repertoire_text::clock::{Clock, SystemClock};
+use repertoire_model::ModelName;
 use repertoire_review::asking::{Agents, Allowance};
 use repertoire_review::baseline::Baseline;
 use repertoire_review::content;
+use repertoire_review::extract::Severity;
 use repertoire_review::instructions::Resolved;
 use repertoire_review::lineup::{self, Lineup, ModelTier, Source};
 use repertoire_review::patterns::{PatternSet, PatternSource};
@@ -19,9 +20,8 @@ use repertoire_review::rules::IGNORE_FILE;
 use repertoire_review::scope::{self, GatherLimits, Gathered, Scope, ScopeError};
 use repertoire_review::store::Reviews;
 use repertoire_review::suppress::{self, IgnoreFile};
-use repertoire_model::ModelName;
 use repertoire_skill::catalog::Catalog;
-use repertoire_review::extract::Severity;
+use repertoire_text::clock::{Clock, SystemClock};
 use repertoire_text::fs;
 
 use crate::cli::Ctx;

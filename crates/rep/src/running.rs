@@ -5,24 +5,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::clock::SystemClock;
+use repertoire::{Driver, SkillUse, Store, StoreError, Talk};
 use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
 use repertoire_agent::event::{Events, Sink};
 use repertoire_agent::form::Forms;
 use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
 use repertoire_agent::permission::{Mode, Permissions};
-use repertoire_sandbox::process::UsageLimits;
 use repertoire_agent::spending::RunLimits;
 use repertoire_agent::system::{BuildError, Builder};
 use repertoire_agent::tools::ResearchSettings;
 use repertoire_agent::{Event, EventKind, RunOptions, System};
 use repertoire_git::repo::Git;
-use repertoire::{Driver, SkillUse, Store, StoreError, Talk};
 use repertoire_model::prices::Prices;
 use repertoire_model::{ModelName, Service};
+use repertoire_sandbox::process::UsageLimits;
 use repertoire_skill::activate::References;
 use repertoire_skill::catalog::{Broken, Catalog};
 use repertoire_skill::name::nearest;
+use repertoire_text::clock::SystemClock;
 use repertoire_text::repository;
 
 use crate::cli::Ctx;

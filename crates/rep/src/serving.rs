@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::system::RunOptions;
 use repertoire_journal::{Journal, Target};
@@ -13,6 +12,7 @@ use repertoire_serve::house::{Extras, MakePrompt, OpenJournal, Parts, PromptAsk,
 use repertoire_skill::discover::Request;
 use repertoire_skill::library::Library;
 use repertoire_skill::profile::{Places, ProfileId};
+use repertoire_text::clock::{Clock as _, SystemClock};
 
 use crate::cli::Ctx;
 use crate::failure::Failure;

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_serve::http::traces::{Complain, Tracer};
+use repertoire_text::clock::{Clock as _, SystemClock};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

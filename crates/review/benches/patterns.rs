@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use repertoire_review::change::{Change, ChangedFile, FileStatus, Tier};
 use repertoire_review::diff;
-use repertoire_review::patterns::{PatternSet, PatternSource};
 use repertoire_review::extract::{Pattern, ReviewKind, ReviewSkill};
+use repertoire_review::patterns::{PatternSet, PatternSource};
 
 const FILES: usize = 40;
 const LINES_PER_FILE: usize = 250;

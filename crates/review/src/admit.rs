@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use camino::Utf8Path;
 use crate::extract::Severity;
+use camino::Utf8Path;
 use serde_json::{Value, json};
 
 use super::change::{Change, ChangedFile, LineRange};
@@ -15,7 +15,10 @@ use super::lineup::Agent;
 use super::prompt::shown;
 use super::record::{LeftOut, Why};
 use super::surroundings::enclosing;
-use crate::limits::{REVIEW_ANSWER_FINDINGS_MAX, REVIEW_FIX_LINES_MAX, REVIEW_GAPS_FINDINGS_MAX, REVIEW_TEXT_CHARS_MAX, REVIEW_TITLE_CHARS_MAX, REVIEW_ZONE_LINES};
+use crate::limits::{
+    REVIEW_ANSWER_FINDINGS_MAX, REVIEW_FIX_LINES_MAX, REVIEW_GAPS_FINDINGS_MAX,
+    REVIEW_TEXT_CHARS_MAX, REVIEW_TITLE_CHARS_MAX, REVIEW_ZONE_LINES,
+};
 
 /// The JSON Schema of an agent's answer. Written by hand because some backends accept only a small subset of JSON
 /// Schema.

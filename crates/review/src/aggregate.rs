@@ -198,8 +198,8 @@ pub(super) fn cut(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use crate::extract::Severity;
+    use proptest::prelude::*;
 
     fn one(
         id: &str,

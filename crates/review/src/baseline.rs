@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use camino::{Utf8Path, Utf8PathBuf};
 use crate::extract::Severity;
+use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{ReadError, read_text};
 use serde::Deserialize;
 

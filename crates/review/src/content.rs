@@ -7,7 +7,10 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, ChangedFile, Tier};
-use crate::limits::{REVIEW_FILE_LINES_MAX, REVIEW_PREVIEW_LINES, REVIEW_TEST_CHARS_MAX, REVIEW_TESTS_EACH_MAX, REVIEW_TESTS_MAX};
+use crate::limits::{
+    REVIEW_FILE_LINES_MAX, REVIEW_PREVIEW_LINES, REVIEW_TEST_CHARS_MAX, REVIEW_TESTS_EACH_MAX,
+    REVIEW_TESTS_MAX,
+};
 
 /// A test that belongs to a file of the change, judging by its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

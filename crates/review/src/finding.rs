@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use camino::Utf8PathBuf;
 use crate::extract::Severity;
+use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::change::LineRange;

@@ -4,8 +4,8 @@
 //! or replace an agent of the same name: [`load`] reads a file, [`merge`] lays it over another line-up, and [`check`]
 //! validates the result.
 
-use repertoire_skill::pack;
 use crate::extract::Severity;
+use repertoire_skill::pack;
 use serde::{Deserialize, Serialize};
 
 use super::finding::Phase;

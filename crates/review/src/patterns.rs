@@ -8,17 +8,21 @@ use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::extract::{Pattern, ReviewSkill, Severity};
 use aho_corasick::AhoCorasick;
 use camino::{Utf8Path, Utf8PathBuf};
 use globset::GlobSet;
 use rayon::prelude::*;
 use regex::{Regex, RegexBuilder};
-use crate::extract::{Pattern, ReviewSkill, Severity};
 
 use self::search::{FileText, Search};
 use super::change::{Change, ChangedFile, LineRange};
 use super::content::globs;
-use crate::limits::{REVIEW_CLAIM_LINES_MAX, REVIEW_HITS_PER_FILE_MAX, REVIEW_PATTERN_BYTES_MAX, REVIEW_PATTERN_COMPILED_BYTES_MAX, REVIEW_PATTERN_DFA_BYTES_MAX, REVIEW_PATTERN_POSITIONS_MAX, REVIEW_PATTERNS_EVERYWHERE_MAX, REVIEW_PATTERNS_MAX};
+use crate::limits::{
+    REVIEW_CLAIM_LINES_MAX, REVIEW_HITS_PER_FILE_MAX, REVIEW_PATTERN_BYTES_MAX,
+    REVIEW_PATTERN_COMPILED_BYTES_MAX, REVIEW_PATTERN_DFA_BYTES_MAX, REVIEW_PATTERN_POSITIONS_MAX,
+    REVIEW_PATTERNS_EVERYWHERE_MAX, REVIEW_PATTERNS_MAX,
+};
 
 mod false_positives;
 mod literals;

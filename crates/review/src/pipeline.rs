@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::extract::Severity;
 use futures_util::StreamExt;
 use futures_util::stream;
-use crate::extract::Severity;
 use tokio_util::sync::CancellationToken;
 
 use super::admit::{self, Asked, Test};

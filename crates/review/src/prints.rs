@@ -7,8 +7,8 @@
 
 use std::fmt::Write as _;
 
-use camino::Utf8Path;
 use crate::extract::Severity;
+use camino::Utf8Path;
 use sha2::{Digest, Sha256};
 
 use self::index::without_spaces;
@@ -178,7 +178,7 @@ pub(super) mod tests {
     use crate::change::{FileStatus, Tier};
     use crate::diff;
 
-    pub(in crate) fn whole(path: &str, text: &str) -> ChangedFile {
+    pub(crate) fn whole(path: &str, text: &str) -> ChangedFile {
         ChangedFile {
             path: path.into(),
             old_path: None,
@@ -191,7 +191,7 @@ pub(super) mod tests {
     }
 
     /// A critical finding about these lines.
-    pub(in crate) fn about<'a>(
+    pub(crate) fn about<'a>(
         file: &'a FileIndex<'a>,
         (first, last): (u32, u32),
         categories: &'a [String],

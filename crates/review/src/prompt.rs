@@ -17,7 +17,10 @@ use super::record::ScopeRecord;
 use super::rules::RuleFile;
 
 use super::synthesis::Thought;
-use crate::limits::{REVIEW_CONTEXT_LINES, REVIEW_GAPS_FINDINGS_MAX, REVIEW_PROMPT_LINE_CHARS_MAX, REVIEW_SYNTHESIS_FINDINGS_MAX, REVIEW_ZONE_LINES};
+use crate::limits::{
+    REVIEW_CONTEXT_LINES, REVIEW_GAPS_FINDINGS_MAX, REVIEW_PROMPT_LINE_CHARS_MAX,
+    REVIEW_SYNTHESIS_FINDINGS_MAX, REVIEW_ZONE_LINES,
+};
 
 /// The inputs that all prompts of a review share.
 #[derive(Clone, Copy)]

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use camino::Utf8PathBuf;
 use crate::extract::{ReviewKind, Severity};
+use camino::Utf8PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

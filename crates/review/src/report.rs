@@ -3,8 +3,8 @@
 //! Titles, descriptions, paths and code come from models and files, and are untrusted. Each renderer neutralises them
 //! for its format: it escapes control characters and markup, and truncates long texts visibly.
 
-pub use repertoire_text::styles::Styles;
 use camino::Utf8Path;
+pub use repertoire_text::styles::Styles;
 
 use super::change::Change;
 use super::record::Review;
@@ -21,7 +21,6 @@ mod schema;
 mod spans;
 pub mod text;
 mod words;
-
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

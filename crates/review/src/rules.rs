@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::change::Change;
 use super::content::cut;
+use crate::limits::{
+    REVIEW_BASE_FILE_BYTES_MAX, REVIEW_BASE_FILES_MAX, REVIEW_RULE_BYTES_MAX,
+    REVIEW_RULE_CHARS_MAX, REVIEW_RULE_FILES_MAX, REVIEW_RULES_CHARS_MAX,
+};
 use repertoire_git::repo::{Git, GitError, Mode, TreeEntry, TreeId};
-use crate::limits::{REVIEW_BASE_FILE_BYTES_MAX, REVIEW_BASE_FILES_MAX, REVIEW_RULE_BYTES_MAX, REVIEW_RULE_CHARS_MAX, REVIEW_RULE_FILES_MAX, REVIEW_RULES_CHARS_MAX};
 
 /// A file with instructions for agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

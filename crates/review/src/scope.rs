@@ -15,8 +15,11 @@ use super::change::{Change, ChangedFile, Skipped};
 use super::content::{self, RelatedTest};
 use super::record::ScopeRecord;
 use super::rules::{self, Base, RuleFile};
+use crate::limits::{
+    REVIEW_BYTES_MAX, REVIEW_FILES_MAX, REVIEW_FOLDER_FILES_WARN, REVIEW_FULL_CHARS_MAX,
+    REVIEW_TEST_BYTES_MAX,
+};
 use repertoire_git::repo::{Git, GitError, Mode, TreeChange, TreeEntry};
-use crate::limits::{REVIEW_BYTES_MAX, REVIEW_FILES_MAX, REVIEW_FOLDER_FILES_WARN, REVIEW_FULL_CHARS_MAX, REVIEW_TEST_BYTES_MAX};
 
 mod disk;
 mod paths;

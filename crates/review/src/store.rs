@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::change::Change;
 use super::record::{Review, VERSION};
-use repertoire_text::fs::make_private_dir;
 use crate::limits::{REVIEW_RECORD_BYTES_MAX, REVIEWS_LISTED_MAX};
+use repertoire_text::fs::make_private_dir;
 
 const RECORD: &str = "review.json";
 const CHANGE: &str = "change.json";

@@ -1,7 +1,7 @@
 //! The synthesis phase: insights from findings of two categories together.
 
-use camino::Utf8PathBuf;
 use crate::extract::Severity;
+use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
 use super::admit::words;

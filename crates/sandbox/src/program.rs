@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::process::{self, Ended, Flow, ProcessError, ProcessLimits, Spawn, Stdin, Termination};
 use crate::confinement::{Change, Guard, Network};
+use crate::process::{self, Ended, Flow, ProcessError, ProcessLimits, Spawn, Stdin, Termination};
 use crate::workplace::Workplace;
 use tokio_util::sync::CancellationToken;
 

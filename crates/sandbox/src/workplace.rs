@@ -5,9 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{Folder, PlaceError};
 
+use crate::confinement::{PICTURES, Probed, SearchedTree, private_dir};
 use crate::limits::ToolLimits;
 use crate::protected::protected_in;
-use crate::confinement::{PICTURES, Probed, SearchedTree, private_dir};
 
 /// The workplace of a run.
 #[derive(Clone, Debug)]

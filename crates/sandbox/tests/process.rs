@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use repertoire_sandbox::process::{Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination, run};
+use repertoire_sandbox::process::{
+    Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination, run,
+};
 use tokio_util::sync::CancellationToken;
 
 const GRACE: Duration = Duration::from_millis(300);

@@ -95,4 +95,3 @@ pub const NOTICES_MAX: usize = 1024;
 pub const SUSPECTS_MAX: usize = 4096;
 /// The maximum number of consecutive rounds in which the watches are set up again because roots change.
 pub const SETTLE_ROUNDS_MAX: usize = 8;
-

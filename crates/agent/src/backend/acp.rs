@@ -14,9 +14,9 @@ use super::cli::{Stopwatch, failed, named, tell_garbage};
 use super::limits::{ACP_GRACE, KEPT_BYTES_MAX, REPLIES_WAITING_MAX};
 use super::structured;
 use super::{Backend, Finished, Holds, Job, Keeps, Rules};
-use repertoire_text::clock::{Clock, SystemClock};
 use crate::event::Events;
 use repertoire_sandbox::process::{self, Flow, ProcessLimits, Spawn, Stdin, Termination};
+use repertoire_text::clock::{Clock, SystemClock};
 
 mod client;
 

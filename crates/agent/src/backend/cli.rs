@@ -17,9 +17,11 @@ use tokio::time::Instant;
 use super::limits::{GRACE, KEPT_BYTES_MAX, OPEN_CALLS_MAX};
 use super::structured;
 use super::{Backend, Finished, Holds, Job};
-use repertoire_text::clock::{Clock, SystemClock};
 use crate::event::{EventKind, Events, Status};
-use repertoire_sandbox::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin, Termination, TerminationRequest};
+use repertoire_sandbox::process::{
+    self, Ended, Flow, ProcessLimits, Spawn, Stdin, Termination, TerminationRequest,
+};
+use repertoire_text::clock::{Clock, SystemClock};
 
 /// The definition of an agent CLI.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,9 @@ use super::limits::{ANSWER_BYTES_MAX, ARGUMENT_BYTES_MAX, COMMAND_OUTPUT_BYTES_M
 use super::structured;
 use super::tally::Tally;
 use super::{Backend, Finished, Freedom, Holds, Job, Keeps, Rules};
-use repertoire_text::clock::{Clock, SystemClock};
 use crate::event::{Events, Status};
 use repertoire_sandbox::process::{self, Flow, ProcessLimits, Spawn, Stdin, Termination};
+use repertoire_text::clock::{Clock, SystemClock};
 
 const PLACE: &str = "{prompt}";
 

@@ -6,9 +6,9 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::backend::cli::Cli;
 use crate::backend::{Choice, Job, Kind, backend, claude, codex, gemini, opencode};
-use repertoire_text::clock::SystemClock;
 use crate::definition::ToolFilter;
 use crate::effect::Effect::{ChangeFiles, Delegate, RunCommands, UseNetwork};
+use repertoire_text::clock::SystemClock;
 
 fn limit(disallowed: &[&str]) -> EffectLimit {
     let disallowed = disallowed.iter().map(|name| (*name).to_owned()).collect();

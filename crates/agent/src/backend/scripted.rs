@@ -23,9 +23,9 @@ use super::limits::{
 use super::structured;
 use super::tally::Tally;
 use super::{Backend, Finished, Freedom, Holds, Job, Keeps, Rules};
-use repertoire_sandbox::beneath;
 use crate::effect::Effect;
 use crate::event::{Denial, Event, EventKind, Events, Status};
+use repertoire_sandbox::beneath;
 use repertoire_sandbox::confinement::Sandbox;
 use repertoire_sandbox::workplace::Workplace;
 

@@ -14,13 +14,13 @@ use repertoire_skill::library::Library;
 use repertoire_skill::profile::{Holds, Places, ProfileId, Root};
 
 use super::{Inner, System};
-use repertoire_text::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::event::Sink;
 use crate::middleware::{Middleware, standard};
-use repertoire_sandbox::confinement::Probed;
 use crate::tool::Tool;
 use crate::tools::{self, ResearchSettings};
+use repertoire_sandbox::confinement::Probed;
+use repertoire_text::clock::{Clock, SystemClock};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {

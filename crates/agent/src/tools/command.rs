@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use crate::effect::Effect;
 use crate::event::EventKind;
-use repertoire_sandbox::limits::SEARCHED_FOLDERS_MAX;
-use repertoire_sandbox::process::{self, Captured, Ended, ProcessLimits, Spawn, Stdin, Stopped, Termination};
-use repertoire_sandbox::confinement::{Change, Guard, Network};
 use crate::spill;
 use crate::tool::{Call, Output};
+use repertoire_sandbox::confinement::{Change, Guard, Network};
+use repertoire_sandbox::limits::SEARCHED_FOLDERS_MAX;
+use repertoire_sandbox::process::{
+    self, Captured, Ended, ProcessLimits, Spawn, Stdin, Stopped, Termination,
+};
 use repertoire_sandbox::workplace::Workplace;
 
 /// The maximum total size of a command's arguments.

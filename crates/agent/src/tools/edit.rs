@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::write::WRITE_BYTES_MAX;
 use super::{PlaceRules, arguments, blocking, object, path_subject};
-use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
+use repertoire_sandbox::beneath;
 use repertoire_sandbox::workplace::Workplace;
 
 mod near;

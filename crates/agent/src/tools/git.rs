@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::command::{self, Command};
 use super::{arguments, object};
-use repertoire_sandbox::beneath::normalised;
 use crate::effect::{Effect, EffectLimit};
 use crate::run::Run;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use repertoire_sandbox::beneath::normalised;
 use repertoire_sandbox::workplace::Workplace;
 
 /// The maximum number of arguments.

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::walk::{self, Ground, Kind, Next, Show};
 use super::{object, path_subject, sought};
-use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use repertoire_sandbox::beneath;
 
 /// The maximum number of files shown.
 const SHOWN_MAX: usize = 1_000;

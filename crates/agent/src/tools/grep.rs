@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::walk::{self, Ground, Next, Show};
 use super::{glob, object, path_subject, sought};
-use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use repertoire_sandbox::beneath;
 
 /// The maximum length of a pattern.
 const PATTERN_BYTES_MAX: usize = 1_024;

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::walk::{self, Ground, Kind, Next, Show};
 use super::{arguments, blocking, object, path_subject};
-use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use repertoire_sandbox::beneath;
 
 /// The maximum number of entries shown.
 const SHOWN_MAX: usize = 1_000;

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{PlaceRules, arguments, blocking, object, path_subject};
-use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use repertoire_sandbox::beneath;
 use repertoire_sandbox::workplace::Workplace;
 
 /// The default number of lines shown.

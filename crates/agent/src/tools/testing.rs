@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use camino::Utf8PathBuf;
 use serde_json::Value;
 
-use repertoire_text::clock::SystemClock;
 use crate::event::{EventKind, Events};
 use crate::run::Run;
-use repertoire_sandbox::confinement::Sandbox;
 use crate::system::System;
 use crate::tool::{Call, Output, Tool};
+use repertoire_sandbox::confinement::Sandbox;
 use repertoire_sandbox::workplace::Workplace;
+use repertoire_text::clock::SystemClock;
 
 /// A work folder, a spill folder and the recorded events.
 pub(crate) struct Bench {

@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use super::{arguments, blocking};
-use repertoire_sandbox::beneath::{self, Place};
 use crate::permission::PathRules;
 use crate::run::Run;
 use crate::spill;
 use crate::tool::{Call, Output};
+use repertoire_sandbox::beneath::{self, Place};
 use repertoire_sandbox::workplace::Workplace;
 
 mod ignored;

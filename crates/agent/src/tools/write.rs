@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{PlaceRules, arguments, blocking, object, path_subject};
-use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
+use repertoire_sandbox::beneath;
 use repertoire_sandbox::workplace::Workplace;
 
 /// The maximum size of a written file.

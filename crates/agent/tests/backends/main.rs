@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::backend::{Backend, Choice, Finished, Freedom, Job, Kind, Told, backend};
-use repertoire_text::clock::SystemClock;
 use repertoire_agent::event::{Event, EventKind, Events};
 use repertoire_sandbox::process::UsageLimits;
+use repertoire_text::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
 
 mod faults;

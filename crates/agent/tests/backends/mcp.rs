@@ -6,8 +6,8 @@ use super::*;
 use repertoire_agent::System;
 use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
 use repertoire_agent::run::Run;
-use repertoire_sandbox::confinement::Sandbox;
 use repertoire_agent::tool::{Access, Call, Output};
+use repertoire_sandbox::confinement::Sandbox;
 use repertoire_sandbox::workplace::Workplace;
 use serde_json::{Value, json};
 

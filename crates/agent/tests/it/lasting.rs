@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use repertoire_agent::backend::{Backend, Finished, Job};
-use repertoire_text::clock::Clock;
 use repertoire_agent::event::Events;
 use repertoire_agent::executor::{SkillExecutor, SubagentContext};
 use repertoire_agent::run::Run;
@@ -15,6 +14,7 @@ use repertoire_agent::tool::{Access, Call, Output, Tool};
 use repertoire_agent::{EventKind, RunOptions, Status, System};
 use repertoire_model::{ToolSpec, Usage};
 use repertoire_scripted::{Fault, Script, ToolUse, Turn};
+use repertoire_text::clock::Clock;
 use serde_json::{Value, json};
 
 use crate::workspace::{Workspace, config, in_conversation};

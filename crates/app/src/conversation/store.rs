@@ -11,8 +11,8 @@ use repertoire_text::fs;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use repertoire_text::fs::make_private_dir;
 use crate::limits::CONVERSATION_BYTES_MAX;
+use repertoire_text::fs::make_private_dir;
 
 /// The version of the file format.
 pub const FILE_VERSION: u32 = 1;

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::events_of;
-use repertoire_git::repo::{Diff, DiffOf, FileDiff, Git, GitError, Oid};
 use repertoire_git::limits::GIT_OUTPUT_BYTES_MAX;
+use repertoire_git::repo::{Diff, DiffOf, FileDiff, Git, GitError, Oid};
 
 /// The output of `rep runs diff --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

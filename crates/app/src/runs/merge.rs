@@ -5,8 +5,8 @@ use repertoire_journal::{Command, Journal, JournalError, Payload, Run, RunId, Ru
 
 use super::events_of;
 use repertoire_git::repo::{Git, Oid};
-use repertoire_plan::{EndingWord, deliver};
 use repertoire_git::worktree::{How, Owner, Worktree, WorktreeError, Worktrees};
+use repertoire_plan::{EndingWord, deliver};
 
 /// The reason why a run's work was not delivered. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]

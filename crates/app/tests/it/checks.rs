@@ -4,9 +4,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_checks::declared::{
+    Check, CheckError, CheckEvent, CheckStatus, Verdict, notes, run_checks,
+};
 use repertoire_sandbox::confinement::Sandbox;
 use repertoire_sandbox::workplace::Workplace;
-use repertoire_checks::declared::{Check, CheckError, CheckEvent, CheckStatus, Verdict, notes, run_checks};
 use tokio_util::sync::CancellationToken;
 
 use crate::repo::{environment, read};

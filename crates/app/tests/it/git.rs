@@ -1,7 +1,7 @@
 //! git, against real repositories.
 
-use repertoire_sandbox::confinement::Sandbox;
 use repertoire_git::repo::{Author, Change, ChangeKind, DiffOf, Git, GitError, Merged, Progress};
+use repertoire_sandbox::confinement::Sandbox;
 
 use crate::repo::{Repo, environment, script, write};
 

@@ -2,12 +2,12 @@
 
 use repertoire_agent::permission::{Decision, Mode as PermissionMode};
 use repertoire_agent::tool::Access;
-use repertoire_github::grant::{Grant, grant};
-use repertoire_github::mode::{Mode, Modes, detect};
 use repertoire_checks::protected_files::PROTECTED;
-use repertoire_github::template::{Facts, Prompt, Remark, prompt};
 use repertoire_github::actor::{Admission, Rules, admit};
 use repertoire_github::event::Context;
+use repertoire_github::grant::{Grant, grant};
+use repertoire_github::mode::{Mode, Modes, detect};
+use repertoire_github::template::{Facts, Prompt, Remark, prompt};
 use repertoire_github::trigger::matched;
 
 use crate::github_events::{House, answers, context, mode_skill, settings};

@@ -1,9 +1,9 @@
 //! The events that the tests of `repertoire-github` know, and the skills that are shipped.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_github::mode::{Modes, modes};
 use repertoire_github::actor::{Answer, Answers, Permission};
 use repertoire_github::event::{Context, Surroundings, read};
+use repertoire_github::mode::{Modes, modes};
 use repertoire_github::trigger::TriggerSettings;
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::discover::{Request, discover};

@@ -2,11 +2,14 @@
 
 use repertoire_agent::permission::{Decision, Mode as PermissionMode};
 use repertoire_agent::tool::Access;
-use repertoire_github::grant::grant;
-use repertoire_github::mode::{Detection, Mode, ModeOrigin, OpensPullRequest, RequiresBranch, TrackingComment, detect, modes, plain_name};
-use repertoire_github::template::{Facts, Prompt, Remark, TaskFacts, Template, prompt};
 use repertoire_github::actor::Admission;
+use repertoire_github::grant::grant;
+use repertoire_github::mode::{
+    Detection, Mode, ModeOrigin, OpensPullRequest, RequiresBranch, TrackingComment, detect, modes,
+    plain_name,
+};
 use repertoire_github::stranger::Hidden;
+use repertoire_github::template::{Facts, Prompt, Remark, TaskFacts, Template, prompt};
 use repertoire_github::trigger::{TriggerSettings, matched};
 
 use crate::github_events::{House, answers, context, mode_skill, settings};

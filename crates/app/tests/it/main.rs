@@ -27,10 +27,10 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::BoxFuture;
+use repertoire::{Driver, Store, StoreError};
 use repertoire_agent::backend::{Backend, Finished, Holds, Job, Keeps, Rules};
 use repertoire_agent::event::Events;
 use repertoire_agent::{RunOptions, Status, System};
-use repertoire::{Driver, Store, StoreError};
 use repertoire_model::{Endpoint, Endpoints, Secret};
 use repertoire_scripted::{Fault, Script, Server, Turn};
 

@@ -10,10 +10,10 @@ use repertoire_agent::backend::{Backend, CommandBackend, ScriptedBackend};
 use repertoire_agent::permission::{Mode, Permissions};
 use repertoire_agent::{RunOptions, System};
 use repertoire_checks::declared::Check;
-use repertoire_plan::{Crew, EndingWord, KIND, Places, PlanRequest, Runner, Station};
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Limits, Run, RunStatus};
 use repertoire_journal::{Command, Journal, NewRun, Payload, Rules, RunId, Target, Worker};
+use repertoire_plan::{Crew, EndingWord, KIND, Places, PlanRequest, Runner, Station};
 use tokio_util::sync::CancellationToken;
 
 use crate::repo::{Repo, environment, git_in, read, write};

@@ -1,8 +1,8 @@
 //! Tasks that are in no file: somebody asked for them, and an answer may be all that they want.
 
 use repertoire_checks::declared::Check;
-use repertoire_plan::Asked;
 use repertoire_journal::run::{Limits, RunStatus};
+use repertoire_plan::Asked;
 
 use crate::plan::{APPROVES, Bench};
 use crate::repo::{git_in, read};

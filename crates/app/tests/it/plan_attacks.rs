@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_checks::declared::Check;
-use repertoire_plan::learnings::Learnings;
-use repertoire_plan::{EndingWord, Preview};
 use repertoire_journal::run::{Limits, Run, RunId, RunStatus};
 use repertoire_journal::{Command, Payload, Rules, Worker};
+use repertoire_plan::learnings::Learnings;
+use repertoire_plan::{EndingWord, Preview};
 use tokio_util::sync::CancellationToken;
 
 use crate::plan::{APPROVES, Bench, honest};

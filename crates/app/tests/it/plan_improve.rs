@@ -2,7 +2,6 @@
 //! longer when it does not help. What counts is in the journal.
 
 use repertoire_checks::declared::Check;
-use repertoire_plan::Improve;
 use repertoire_journal::letter::LetterSource;
 use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::run::{Limits, RunStatus};
@@ -10,6 +9,7 @@ use repertoire_journal::{
     Command, DeadLetter, FailureFilter, Fix, KnownFix, Lesson, LetterFilter, LetterStatus, Payload,
     Remedy,
 };
+use repertoire_plan::Improve;
 
 use crate::plan::{APPROVES, Bench};
 use crate::repo::write;

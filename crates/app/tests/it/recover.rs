@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use repertoire_sandbox::workplace::Workplace;
 use repertoire_checks::declared::{Check, CheckEvent, CheckResult, Verdict, run_checks};
-use repertoire_git::repo::{Oid, TreeId};
 use repertoire_checks::error::{Category, ParsedError, Tool};
 use repertoire_checks::memory::{FixState, Memory, Tried};
-use repertoire_checks::recover::{Class, RecoverError, RecoverEvent, RecoverRequest, RecoverRules, Recovered, State, Strategy, learn, recover};
+use repertoire_checks::recover::{
+    Class, RecoverError, RecoverEvent, RecoverRequest, RecoverRules, Recovered, State, Strategy,
+    learn, recover,
+};
 use repertoire_checks::signature::signature;
+use repertoire_git::repo::{Oid, TreeId};
 use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::{
     Failure, Fix, FixOutcome, Journal, KnownFix, Lesson, NewRun, Payload, Remedy, Rules, RunId,
     Target, Worker,
 };
+use repertoire_sandbox::workplace::Workplace;
 use tokio_util::sync::CancellationToken;
 
 use crate::repo::{Repo, read, write};

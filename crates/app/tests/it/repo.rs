@@ -1,8 +1,8 @@
 //! Repositories for tests: real ones, in temporary folders, with nobody's configuration.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::confinement::Sandbox;
 use repertoire_git::repo::{Git, Oid};
+use repertoire_sandbox::confinement::Sandbox;
 
 pub(crate) struct Repo {
     _keep: tempfile::TempDir,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::BoxFuture;
 use repertoire_review::asking::{Answer, Panel, Question};
 use repertoire_review::baseline::Baseline;
+use repertoire_review::extract::Severity;
 use repertoire_review::finding::Phase;
 use repertoire_review::lineup::builtin;
 use repertoire_review::patterns::PatternSet;
@@ -14,7 +15,6 @@ use repertoire_review::pipeline::{Plan, Progress, run};
 use repertoire_review::record::{CallOutcome, Depth, LeftOut, Review, Subject, Validation, Why};
 use repertoire_review::scope::{GatherLimits, Scope, gather};
 use repertoire_review::suppress::IgnoreFile;
-use repertoire_review::extract::Severity;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -202,9 +202,8 @@ fn titles(review: &Review) -> Vec<&str> {
 }
 
 fn made(review: &Review, phase: Phase) -> usize {
-    let of = |call: &&repertoire_review::record::Call| {
-        call.phase == phase && call.outcome.is_made()
-    };
+    let of =
+        |call: &&repertoire_review::record::Call| call.phase == phase && call.outcome.is_made();
     review.calls.iter().filter(of).count()
 }
 

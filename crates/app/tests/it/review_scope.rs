@@ -2,12 +2,12 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
-use repertoire_sandbox::confinement::Sandbox;
 use repertoire_git::repo::Git;
 use repertoire_review::change::{ChangedFile, FileStatus, LineKind, LineRange, Tier};
 use repertoire_review::diff;
 use repertoire_review::rules::base_file;
 use repertoire_review::scope::{GatherLimits, Gathered, Scope, ScopeError, gather};
+use repertoire_sandbox::confinement::Sandbox;
 
 use crate::repo::{Repo, environment, read, write};
 

@@ -2,7 +2,9 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_checks::declared::{Check, CheckOptions, CheckStatus, levels, run_checks};
-use repertoire_checks::verify::{CheckOutcome, Mode, Options, SuspicionKind, Verdict, Verification, html, text, verify};
+use repertoire_checks::verify::{
+    CheckOutcome, Mode, Options, SuspicionKind, Verdict, Verification, html, text, verify,
+};
 use repertoire_review::report::Styles;
 use tokio_util::sync::CancellationToken;
 

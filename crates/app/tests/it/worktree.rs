@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use repertoire_sandbox::process::Occupant;
-use repertoire_sandbox::confinement::Sandbox;
 use repertoire_checks::declared::Check;
 use repertoire_git::repo::{Git, Progress};
+use repertoire_git::worktree::{
+    Checkout, Ending, Finished, How, Owner, Removal, Wanted, Why, Worktree, WorktreeError,
+    Worktrees,
+};
 use repertoire_plan::worktree_setup::{SetupError, WorktreeSetup, set_up_worktree};
-use repertoire_git::worktree::{Checkout, Ending, Finished, How, Owner, Removal, Wanted, Why, Worktree, WorktreeError, Worktrees};
+use repertoire_sandbox::confinement::Sandbox;
+use repertoire_sandbox::process::Occupant;
 use tokio_util::sync::CancellationToken;
 
 use crate::repo::{Repo, commit_in, git_in, read, script, try_git_in, write};
@@ -692,11 +695,9 @@ async fn a_new_worktree_gets_ignored_files_and_its_command_once() {
     made.set_up = false;
     for pattern in ["../x", "/etc/*", ""] {
         let setup = WorktreeSetup { copy: vec![pattern.to_owned()], check: None };
-        let error = set_up_worktree(&all, &mut made, &setup, &workplace, &stop, &|_| {}).await.unwrap_err();
-        assert!(
-            matches!(error, SetupError::Worktree(WorktreeError::BadPattern { .. })),
-            "{error}"
-        );
+        let error =
+            set_up_worktree(&all, &mut made, &setup, &workplace, &stop, &|_| {}).await.unwrap_err();
+        assert!(matches!(error, SetupError::Worktree(WorktreeError::BadPattern { .. })), "{error}");
     }
 }
 

@@ -1,7 +1,9 @@
 //! Reports on failed checks, for the agent or person that has to fix them.
 
 use super::{CheckResult, CheckStatus, Verdict};
-use crate::limits::{CHECK_NOTES_BYTES_MAX, CHECK_NOTES_COMMAND_CHARS_MAX, CHECK_NOTES_EACH_BYTES_MIN};
+use crate::limits::{
+    CHECK_NOTES_BYTES_MAX, CHECK_NOTES_COMMAND_CHARS_MAX, CHECK_NOTES_EACH_BYTES_MIN,
+};
 
 /// Describes the failed checks in Markdown: command, exit, lines that look like errors, and the end
 /// of the output. Empty if no check failed or was skipped.

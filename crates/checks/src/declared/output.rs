@@ -4,7 +4,10 @@
 use repertoire_text::invisible::without_terminal_control as clean;
 
 use super::LEFT_OUT;
-use crate::limits::{CHECK_HEAD_BYTES_MAX, CHECK_HEARD_BYTES_MAX, CHECK_TAIL_BYTES_MAX, CHECK_TELLING_CHARS_MAX, CHECK_TELLING_LINES_MAX};
+use crate::limits::{
+    CHECK_HEAD_BYTES_MAX, CHECK_HEARD_BYTES_MAX, CHECK_TAIL_BYTES_MAX, CHECK_TELLING_CHARS_MAX,
+    CHECK_TELLING_LINES_MAX,
+};
 
 /// Collects output as it arrives.
 #[derive(Default)]

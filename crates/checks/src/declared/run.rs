@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use repertoire_sandbox::process::{Flow, Stopped};
 use repertoire_sandbox::confinement::Network;
+use repertoire_sandbox::process::{Flow, Stopped};
 use repertoire_sandbox::workplace::Workplace;
 use tokio_util::sync::CancellationToken;
 

@@ -1,6 +1,8 @@
 //! Validation of declared checks, before any of them runs.
 
-use crate::limits::{CHECK_COMMAND_BYTES_MAX, CHECK_NAME_BYTES_MAX, CHECK_RETRIES_MAX, CHECK_TIMEOUT_MAX, CHECKS_MAX};
+use crate::limits::{
+    CHECK_COMMAND_BYTES_MAX, CHECK_NAME_BYTES_MAX, CHECK_RETRIES_MAX, CHECK_TIMEOUT_MAX, CHECKS_MAX,
+};
 
 use super::variables::{VariableRefusal, refusal_for_everyone};
 use super::{Check, time};

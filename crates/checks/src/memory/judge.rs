@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::patch::{Touched, touched};
-use crate::protected_files::{is_protected, matches, set_of};
 use crate::limits::LOCK_LINES_MAX;
+use crate::protected_files::{is_protected, matches, set_of};
 
 /// The trust in a fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use repertoire_sandbox::process::Flow;
-use repertoire_sandbox::confinement::Network;
 use repertoire_journal::{FixOutcome, Remedy};
+use repertoire_sandbox::confinement::Network;
+use repertoire_sandbox::process::Flow;
 
 use super::inspect::{self, Seen};
 use super::{
@@ -13,10 +13,10 @@ use super::{
     has_failed,
 };
 use crate::declared::{Check, CheckStatus, Verdict, all_critical_passed, run_checks};
-use repertoire_git::repo::DiffOf;
+use crate::limits::RECOVER_SAID_BYTES_MAX;
 use crate::signature::new_ones;
 use crate::verify::brought;
-use crate::limits::RECOVER_SAID_BYTES_MAX;
+use repertoire_git::repo::DiffOf;
 use repertoire_sandbox::program::{self, Program};
 
 /// Performs an attempt. Returns the new results of the checks if the change is kept.

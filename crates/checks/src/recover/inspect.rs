@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::declared::Check;
-use repertoire_git::repo::{Diff, DiffOf, Git, Mode};
+use crate::limits::{LINTER_LINES_MAX, RECOVER_DIFF_BYTES_MAX};
 use crate::memory::judge::{is_test, refuse_path, weakening};
 use crate::memory::patch::{Touched, touched};
-use crate::limits::{LINTER_LINES_MAX, RECOVER_DIFF_BYTES_MAX};
+use repertoire_git::repo::{Diff, DiffOf, Git, Mode};
 
 use super::{Action, RecoverError, Strategy};
 use repertoire_git::repo::TreeId;

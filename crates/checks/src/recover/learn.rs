@@ -6,9 +6,9 @@ use repertoire_journal::limits::FIX_BYTES_MAX;
 use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::{Fix, Remedy};
 
+use crate::limits::{LEARNT_FILES_MAX, LEARNT_LINES_MAX};
 use crate::memory::patch::touched;
 use crate::memory::refuse_to_remember;
-use crate::limits::{LEARNT_FILES_MAX, LEARNT_LINES_MAX};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learnt {

@@ -9,8 +9,8 @@ use super::{
     wait_for_limit,
 };
 use crate::error::ParsedError;
-use crate::memory::{Advice, FixState, Tried, Withheld};
 use crate::limits::{RECOVER_DEFERRAL_MAX, RECOVER_WITHOUT_EFFECT_MAX};
+use crate::memory::{Advice, FixState, Tried, Withheld};
 
 pub(super) struct Session<'a> {
     pub(super) request: &'a RecoverRequest<'a>,

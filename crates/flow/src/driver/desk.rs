@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::workplace::Workplace;
-use crate::engine::{self, Action, CheckRecord, Choice, Input, ItemRecord, Report, Verdict, gate_acceptance, is_id, is_proven, verdict};
+use crate::engine::{
+    self, Action, CheckRecord, Choice, Input, ItemRecord, Report, Verdict, gate_acceptance, is_id,
+    is_proven, verdict,
+};
 use crate::file::{self, Loaded};
 use crate::state::{CheckResult, ItemStatus, Proof, Review, Status};
 use crate::step::{Addressing, StepView, ViewError, view};
 use crate::workflow::StepId;
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_sandbox::workplace::Workplace;
 use repertoire_skill::catalog::{Catalog, NotFound};
 use repertoire_skill::trust::Trust;
 use tokio_util::sync::CancellationToken;

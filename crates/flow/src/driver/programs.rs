@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use camino::Utf8Path;
-use repertoire_sandbox::process::{self, Captured, Ended, Flow};
-use repertoire_sandbox::confinement::Network;
-use repertoire_sandbox::workplace::Workplace;
 use crate::engine::CheckRecord;
-use repertoire_plan::document;
 use crate::state::{CheckResult, ItemStatus, Proof};
 use crate::template::{Scope, TemplateError, fill};
 use crate::workflow::Check;
+use camino::Utf8Path;
+use repertoire_plan::document;
+use repertoire_sandbox::confinement::Network;
+use repertoire_sandbox::process::{self, Captured, Ended, Flow};
+use repertoire_sandbox::workplace::Workplace;
 use repertoire_text::{Severity, fs};
 use tokio_util::sync::CancellationToken;
 

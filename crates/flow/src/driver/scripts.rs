@@ -3,12 +3,14 @@
 //! A script runs in the sandbox, once per step. Its output is stored, so that a step that is
 //! requested twice is shown twice and run once. Command lines in its output are replaced by ours.
 
+use crate::external::{
+    self, OutputError, Progress, ProgressError, Script, Standing, is_placeholder,
+};
+use crate::state::RunId;
+use crate::step::{ChoiceView, Command, Next, StepView, Way};
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_sandbox::process::Ended;
 use repertoire_sandbox::workplace::Workplace;
-use crate::external::{self, OutputError, Progress, ProgressError, Script, Standing, is_placeholder};
-use crate::state::RunId;
-use crate::step::{ChoiceView, Command, Next, StepView, Way};
 use repertoire_text::fs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

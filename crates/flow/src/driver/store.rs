@@ -4,17 +4,19 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
 use crate::check::{Checked, ThawError};
 use crate::engine::{self, Input, Refusal};
 use crate::state::{RunId, STATE_VERSION, State};
+use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{self, ReadError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::scripts::{self, ScriptRun};
+use crate::limits::{
+    NEW_RUN_AGE_MAX, RUN_FILE_BYTES_MAX, RUN_LOCK_POLL, RUN_LOCK_WAIT, WORKFLOW_FILE_BYTES_MAX,
+};
 use repertoire_text::fs::make_private_dir;
-use crate::limits::{NEW_RUN_AGE_MAX, RUN_FILE_BYTES_MAX, RUN_LOCK_POLL, RUN_LOCK_WAIT, WORKFLOW_FILE_BYTES_MAX};
 
 const STATE: &str = "state.json";
 const WORKFLOW: &str = "workflow.json";

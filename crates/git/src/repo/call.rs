@@ -4,12 +4,17 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use repertoire_sandbox::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination};
+use repertoire_sandbox::process::{
+    self, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::walls::{Access, access_of, remove_created};
 use super::{Git, GitError, Oid};
-use crate::limits::{GIT_CONFIG_TIMEOUT, GIT_GRACE, GIT_OUTPUT_BYTES_MAX, GIT_SAID_BYTES_MAX, GIT_TIMEOUT, GIT_VERSION_MIN};
+use crate::limits::{
+    GIT_CONFIG_TIMEOUT, GIT_GRACE, GIT_OUTPUT_BYTES_MAX, GIT_SAID_BYTES_MAX, GIT_TIMEOUT,
+    GIT_VERSION_MIN,
+};
 
 /// Settings of every call. The first ones keep configuration that an agent may have written from
 /// running programs, the others keep the user's preferences out of output that is parsed.

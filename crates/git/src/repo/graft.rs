@@ -35,11 +35,7 @@ impl Git {
     }
 
     /// Writes a tree with changes applied. Touches neither the index nor files.
-    pub async fn grafted(
-        &self,
-        tree: &TreeId,
-        grafts: &[Graft],
-    ) -> Result<TreeId, GitError> {
+    pub async fn grafted(&self, tree: &TreeId, grafts: &[Graft]) -> Result<TreeId, GitError> {
         let git_dir = self.git_dir().await?;
         let io = |source| GitError::Io { path: git_dir.clone(), source };
         let keep =

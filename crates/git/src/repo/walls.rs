@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::process::Spawn;
 use repertoire_sandbox::confinement::Network;
+use repertoire_sandbox::process::Spawn;
 use repertoire_sandbox::workplace::Workplace;
 
 use super::call::Confinement;

@@ -5,8 +5,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::registry::Record;
 use super::stale::{remove_locks, set_setting};
 use super::{Checkout, How, Names, Wanted, Worktree, WorktreeError, Worktrees, lock_reason};
-use crate::repo::{ChangeKind, Oid};
 use crate::limits::ASIDE_NAMES_MAX;
+use crate::repo::{ChangeKind, Oid};
 
 /// The branch and commit that a run's branch starts from.
 pub(super) struct Base {

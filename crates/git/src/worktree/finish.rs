@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::registry::{Record, checkouts};
 use super::stale::set_setting;
 use super::{Worktree, WorktreeError, Worktrees, lock};
-use crate::repo::{ChangeKind, Git, Merged, Oid};
 use crate::limits::OWNER_BYTES_MAX;
+use crate::repo::{ChangeKind, Git, Merged, Oid};
 
 /// The requested delivery of a run's branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use repertoire_text::fs::read_text;
 use super::registry::checkouts;
 use super::rescue::rescue;
 use super::{Names, Worktree, WorktreeError};
-use crate::repo::{Git, Oid};
 use crate::limits::REFLOG_BYTES_MAX;
+use crate::repo::{Git, Oid};
 
 /// Aborts an unfinished rebase, merge or similar operation. Its state so far is rescued first.
 pub(super) async fn leave_progress(

@@ -5,8 +5,8 @@ use repertoire_text::fs::{ReadError, read_text, write_atomic};
 use serde::{Deserialize, Serialize};
 
 use super::{How, Owner, Worktree, WorktreeError, Worktrees, lock_reason};
-use crate::repo::{Git, GitError, Oid};
 use crate::limits::OWNER_BYTES_MAX;
+use crate::repo::{Git, GitError, Oid};
 
 const OWNER: &str = "repertoire-owner.json";
 

@@ -12,8 +12,10 @@ use super::head::{attach, leave_progress};
 use super::registry::{Entry, Record};
 use super::stale::{remove_locks, set_setting};
 use super::{How, Names, Wanted, Worktree, WorktreeError, Worktrees, lock, lock_worktree};
+use crate::limits::{
+    NESTED_REPOSITORIES_MAX, OWNER_BYTES_MAX, WORKTREE_FREE_WAIT, WORKTREE_LOCK_POLL,
+};
 use crate::repo::{ChangeKind, Oid};
-use crate::limits::{NESTED_REPOSITORIES_MAX, OWNER_BYTES_MAX, WORKTREE_FREE_WAIT, WORKTREE_LOCK_POLL};
 
 /// Waits until no process of a former owner runs in a worktree. The caller has killed the known
 /// ones, which may take a moment to exit.

@@ -1,8 +1,8 @@
 //! Rescue branches for work that would otherwise be lost.
 
 use super::WorktreeError;
-use crate::repo::{Git, Oid, TreeId};
 use crate::limits::ASIDE_NAMES_MAX;
+use crate::repo::{Git, Oid, TreeId};
 
 /// Commits the current files to a rescue branch, without touching files, index or `HEAD`. Returns a
 /// note with the branch's name.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::WorktreeError;
-use crate::repo::{Git, GitError};
 use crate::limits::{AT_WORK_POLL, AT_WORK_WAIT};
+use crate::repo::{Git, GitError};
 
 /// Removes git's lock files of a worktree and its branch, unless a process may still hold them.
 /// Returns a note for each removed file.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::client::{Client, ClientError, MergeMethod};
 use futures_util::future::BoxFuture;
 use repertoire_text::clock::{Clock, SystemClock};
-use crate::client::{Client, ClientError, MergeMethod};
 
 use super::decide::is_worth_waiting;
 use super::{

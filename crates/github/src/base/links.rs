@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{is_guarded, shown};
-use repertoire_git::repo::{Git, GitError, Mode, Oid, RawFile};
 use crate::limits::{LINK_BYTES_MAX, LINK_STEPS_MAX};
+use repertoire_git::repo::{Git, GitError, Mode, Oid, RawFile};
 
 /// Returns the protected files of the base. A link to an unprotected target is replaced by its
 /// target; one that leads nowhere, or out of the repository, is left out.

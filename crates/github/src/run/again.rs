@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::merge::waiting;
 use super::{Conclusion, Desk, Outcome, ask};
 use crate::automerge::{self, Fact, Origin, Pace, Report, WallClock};
-use crate::mode::Modes;
 use crate::limits::MERGE_PULLS_MAX;
+use crate::mode::Modes;
 
 /// The pull requests that an event may have made ready to merge.
 #[derive(Clone, Debug, PartialEq, Eq)]

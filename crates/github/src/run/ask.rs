@@ -5,8 +5,8 @@ use crate::client::types::{PullRequest, User};
 use crate::client::{Client, ClientError};
 use crate::event::{Account, Context, Pull};
 
-use crate::template::Remark;
 use crate::limits::{THREAD_AUTHORS_MAX, THREAD_COMMENTS_MAX};
+use crate::template::Remark;
 
 /// Completes an event with data it does not contain: the branches of its pull request, and the
 /// default branch.

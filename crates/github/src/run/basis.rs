@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 use super::Desk;
 use super::work::WorkError;
 use repertoire_checks::declared::{self, Check, run_checks};
-use repertoire_plan::worktree_setup::{WorktreeSetup, set_up_worktree};
 use repertoire_git::worktree::{Checkout, Owner, Removal, Wanted, Worktree, Worktrees};
+use repertoire_plan::worktree_setup::{WorktreeSetup, set_up_worktree};
 
 /// The result of the checks on the base branch.
 pub(super) enum Basis {

@@ -1,22 +1,22 @@
 //! Delivers a piece of work on GitHub: runs the plan loop, pushes the branch, opens a pull request
 //! and merges it, as configured.
 
-use camino::Utf8Path;
-use repertoire_agent::definition::Definition;
 use crate::actor::Admission;
 use crate::comment::Harmless;
+use camino::Utf8Path;
+use repertoire_agent::definition::Definition;
 use tokio_util::sync::CancellationToken;
 
 use super::work::{Bench, Piece, WorkError, Worked};
 use super::{Call, Conclusion, Desk, Outcome, Wanted};
-use repertoire_git::repo::Oid;
 use crate::base;
 use crate::mode::{Mode, OpensPullRequest};
 use crate::publish::{self, Publication};
 use crate::tasks;
 use repertoire_checks::recover::Class;
-use repertoire_plan::{Asked, Bounds, EndingWord, Hand, PlanRequest};
+use repertoire_git::repo::Oid;
 use repertoire_git::worktree::Worktrees;
+use repertoire_plan::{Asked, Bounds, EndingWord, Hand, PlanRequest};
 
 /// The file with the settings of a project.
 const SETTINGS_FILE: &str = "repertoire.toml";

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Call, Conclusion, Desk, Outcome};
+use crate::limits::LETTER_QUESTION_CHARS_MAX;
 use crate::tasks::Task;
 use repertoire_checks::recover::Class;
-use crate::limits::LETTER_QUESTION_CHARS_MAX;
 
 /// The parameters of a GitHub run, stored in the dead letter of an event so that the run can be
 /// repeated.

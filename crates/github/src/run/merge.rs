@@ -13,12 +13,14 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Call, Desk, Wanted};
+use crate::automerge::{
+    self, AutoMerge, Fact, Origin, Report, Request, Verdict, Verification, Witness,
+};
+use crate::publish::Opened;
 use repertoire_checks::declared;
 use repertoire_git::repo::Oid;
-use crate::automerge::{self, AutoMerge, Fact, Origin, Report, Request, Verdict, Verification, Witness};
-use crate::publish::Opened;
-use repertoire_plan::state::{After, Kind};
 use repertoire_git::worktree::Worktrees;
+use repertoire_plan::state::{After, Kind};
 
 /// The facts about the run that created a branch.
 pub(super) struct Past {

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use camino::Utf8PathBuf;
-use repertoire_plan::limits::PLAN_BYTES_MAX;
 use crate::comment::Harmless;
+use camino::Utf8PathBuf;
 use repertoire_journal::run::Limits;
+use repertoire_plan::limits::PLAN_BYTES_MAX;
 use repertoire_text::fs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,13 +19,13 @@ use super::letters::TaskLetters;
 use super::words;
 use super::{Call, Conclusion, Desk, Outcome, TaskOutcome, Wanted};
 use crate::grant::grant;
+use crate::limits::{CLAIM_LEASE, TASKS_FILE_BYTES_MAX};
 use crate::mode::Execution;
 use crate::tasks::issues::{self, EndLabels, IssueRules, Report};
 use crate::tasks::{self, PassedOver, Queue, Source, Task};
 use crate::template::{Facts, TaskFacts, prompt};
 use crate::tracking::{CommentKind, Saying, Tracking, TrackingSettings};
 use repertoire_checks::recover::Class;
-use crate::limits::{CLAIM_LEASE, TASKS_FILE_BYTES_MAX};
 
 /// The number of consecutive failures after which the run stops, since a common cause is likely.
 const FAILURES_MAX: usize = 3;

@@ -3,15 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use repertoire_plan::document::Mark;
 use repertoire_journal::run::{Limits, Run, RunStatus, Step};
 use repertoire_journal::{Journal, JournalError, NewRun, Rules, RunId, Worker};
+use repertoire_plan::document::Mark;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Conclusion;
-use repertoire_git::repo::{Git, GitError, Oid};
 use repertoire_checks::recover::Class;
+use repertoire_git::repo::{Git, GitError, Oid};
 use repertoire_plan::{DriveError, KIND, Places, PlanRequest, PlanState, Runner};
 
 /// A piece of work.

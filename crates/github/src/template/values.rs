@@ -6,8 +6,8 @@ use crate::stranger::{Origin, Removed, line};
 use crate::trigger::{self, Match, Trigger, TriggerSettings};
 
 use super::{Value, Values};
-use crate::mode::Mode;
 use crate::limits::{PROMPT_DIFF_BYTES_MAX, THREAD_COMMENTS_MAX};
+use crate::mode::Mode;
 
 /// The data for a prompt, besides the event. Unknown values stay empty.
 #[derive(Clone, Debug, Default)]

@@ -12,7 +12,10 @@ use super::lines::{
 };
 use super::{Blocker, Format, Plan, Priority, Section};
 use crate::codes;
-use crate::limits::{PLAN_FINDINGS_MAX, PLAN_BYTES_MAX, PLAN_LINE_BYTES_MAX, PLAN_NESTING_MAX, PLAN_TASKS_MAX, PLAN_TEXT_LINES_MAX};
+use crate::limits::{
+    PLAN_BYTES_MAX, PLAN_FINDINGS_MAX, PLAN_LINE_BYTES_MAX, PLAN_NESTING_MAX, PLAN_TASKS_MAX,
+    PLAN_TEXT_LINES_MAX,
+};
 
 mod build;
 mod said;

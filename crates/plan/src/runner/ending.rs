@@ -3,10 +3,10 @@
 use repertoire_journal::{Command, Payload, Run};
 
 use super::{DriveError, Session, deliver};
-use repertoire_git::repo::DiffOf;
 use crate::limits::DIFF_BYTES_MAX;
 use crate::records;
 use crate::watchdog::choices;
+use repertoire_git::repo::DiffOf;
 
 impl Session<'_> {
     /// Delivers the work and completes the run.

@@ -1,8 +1,8 @@
 //! Cleans up after a worker that died: processes that still run, and partly written files.
 
 use camino::Utf8Path;
-use repertoire_sandbox::process;
 use repertoire_journal::Lease;
+use repertoire_sandbox::process;
 use repertoire_text::fs::{self, Folder};
 
 use super::{DriveError, Session};

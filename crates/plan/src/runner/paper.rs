@@ -1,8 +1,8 @@
 //! The plan file of a run: reading it, restoring it after agents, and updating it to match the
 //! journal.
 
-use camino::Utf8Path;
 use crate::limits::PLAN_BYTES_MAX;
+use camino::Utf8Path;
 use repertoire_journal::Payload;
 use repertoire_journal::event::TaskRef;
 use repertoire_text::fs;

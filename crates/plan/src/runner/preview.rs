@@ -1,20 +1,20 @@
 //! The prompt of the next step, without running it.
 
-use camino::Utf8Path;
-use crate::limits::PLAN_BYTES_MAX;
 use crate::document::{self, Choice};
+use crate::limits::PLAN_BYTES_MAX;
+use camino::Utf8Path;
 use repertoire_journal::event::TaskRef;
 use repertoire_text::fs;
 
 use super::{DriveError, Station};
-use repertoire_git::repo::DiffOf;
-use crate::limits::DIFF_BYTES_MAX;
 use crate::keeper;
 use crate::learnings::Learnings;
+use crate::limits::DIFF_BYTES_MAX;
 use crate::prompt::{self, Assignment, Range, Surroundings};
 use crate::request::PlanRequest;
 use crate::skills;
 use crate::state::{Kind, PlanState};
+use repertoire_git::repo::DiffOf;
 
 /// A prompt as it would be sent.
 #[derive(Clone, Debug)]

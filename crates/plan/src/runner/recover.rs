@@ -13,17 +13,19 @@ use tokio::time::Instant;
 use super::steps::millis;
 use super::told::told;
 use super::{DriveError, Session};
-use repertoire_checks::declared::{Check, CheckResult, Verdict};
-use repertoire_git::repo::{DiffOf, Oid};
-use repertoire_checks::analyse::analyse_check;
-use repertoire_checks::error::ParsedError;
-use repertoire_checks::memory::Memory;
-use repertoire_checks::recover::{self, Backup, RecoverRequest, RecoverRules, Recovered, State, learn};
-use repertoire_checks::signature::signature;
-use repertoire_checks::limits::LEARNT_FILES_MAX;
 use crate::lesson::{self, Lesson};
 use crate::request::Improve;
 use crate::state::{After, Ended, Kind};
+use repertoire_checks::analyse::analyse_check;
+use repertoire_checks::declared::{Check, CheckResult, Verdict};
+use repertoire_checks::error::ParsedError;
+use repertoire_checks::limits::LEARNT_FILES_MAX;
+use repertoire_checks::memory::Memory;
+use repertoire_checks::recover::{
+    self, Backup, RecoverRequest, RecoverRules, Recovered, State, learn,
+};
+use repertoire_checks::signature::signature;
+use repertoire_git::repo::{DiffOf, Oid};
 
 impl Session<'_> {
     /// Tries fixes that worked before and automatic fixes of tools. A verification follows, as

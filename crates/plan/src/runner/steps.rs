@@ -13,16 +13,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{DriveError, Session};
-use repertoire_checks::declared::{self, CheckStatus};
-use repertoire_git::repo::{ChangeKind, DiffOf, Oid};
-use repertoire_checks::verify::suspicions;
-use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, RESULT_CHARS_MAX};
 use crate::decide;
+use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, RESULT_CHARS_MAX};
 use crate::prompt::{self, Assignment, Range, Surroundings};
 use crate::request::Hand;
 use crate::skills;
 use crate::state::{After, Kind};
 use crate::verdict::{self, Verdict, Word};
+use repertoire_checks::declared::{self, CheckStatus};
+use repertoire_checks::verify::suspicions;
+use repertoire_git::repo::{ChangeKind, DiffOf, Oid};
 
 /// Maximum number of files named in a note.
 const FILES_SHOWN: usize = 20;

@@ -3,10 +3,10 @@
 
 use repertoire_journal::{FixOutcome, Remedy};
 
+use crate::limits::{OFFER_CHARS_MAX, OFFERS_SHOWN};
 use repertoire_checks::declared::{fenced, notes};
 use repertoire_checks::memory::{Advice, Offer};
 use repertoire_checks::recover::{Attempt, Recovered};
-use crate::limits::{OFFER_CHARS_MAX, OFFERS_SHOWN};
 
 /// Describes the failing checks, the attempts so far, and fixes that may help.
 pub(super) fn told(recovered: &Recovered) -> String {

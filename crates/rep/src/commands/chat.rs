@@ -1,9 +1,9 @@
 //! `rep chat`: a conversation at the terminal.
 
+use repertoire::{Driver, Talk};
 use repertoire_agent::Status;
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::effect::EffectLimit;
-use repertoire::{Driver, Talk};
 use repertoire_model::ModelName;
 use repertoire_skill::render::catalog::is_offered;
 

@@ -1,11 +1,11 @@
 //! `rep github`: responds to GitHub events with agents, or previews the response.
 
 use camino::Utf8PathBuf;
-use repertoire_github::base::vouched;
-use repertoire_github::mode::{Modes, modes};
 use repertoire_github::actor::Rules;
+use repertoire_github::base::vouched;
 use repertoire_github::event::{Context, EventError, Surroundings, read};
 use repertoire_github::limits::EVENT_BYTES_MAX;
+use repertoire_github::mode::{Modes, modes};
 use repertoire_github::trigger::TriggerSettings;
 use repertoire_skill::discover::discover;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_github::mode;
 use repertoire_flow::file::{self, Loaded};
+use repertoire_github::mode;
 use repertoire_select::Model;
 use repertoire_select::limits::COMPARED_SKILLS_MAX;
 use repertoire_select::lint as select_lint;

@@ -1,7 +1,7 @@
 //! `rep memory`: shows past failures of this repository's checks, and the fixes that worked.
 
-use repertoire_git::repo::GitError;
 use repertoire_checks::memory::{FixState, Memory, scope_of};
+use repertoire_git::repo::GitError;
 use repertoire_journal::{FailureFilter, Journal, JournalError};
 
 use crate::cli::Ctx;

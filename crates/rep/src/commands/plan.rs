@@ -1,9 +1,9 @@
 //! `rep plan`: runs, checks and shows plans, which are checklists that agents work through.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_plan::places::{FOLDERS, NAMES, tasks_below};
-use repertoire_plan::limits::PLAN_BYTES_MAX;
 use repertoire_plan::document::{Plan, parse_bytes};
+use repertoire_plan::limits::PLAN_BYTES_MAX;
+use repertoire_plan::places::{FOLDERS, NAMES, tasks_below};
 use repertoire_text::fs::read_bytes_beneath;
 use repertoire_text::terminal::printable;
 

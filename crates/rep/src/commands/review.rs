@@ -4,15 +4,15 @@
 use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::clock::{Clock, SystemClock};
 use repertoire_review::asking::{Answer, Panel, Question};
 use repertoire_review::change::Change;
+use repertoire_review::extract::Severity;
 use repertoire_review::instructions::Resolved;
 use repertoire_review::pipeline::{self, Plan, Progress};
 use repertoire_review::record::{CallOutcome, Depth, Review};
 use repertoire_review::report::{Format, Look, Styles, render};
 use repertoire_review::scope::Gathered;
-use repertoire_review::extract::Severity;
+use repertoire_text::clock::{Clock, SystemClock};
 use repertoire_text::terminal::printable;
 use tokio_util::sync::CancellationToken;
 

@@ -3,11 +3,11 @@
 use std::io::Read;
 
 use camino::Utf8PathBuf;
+use repertoire::{Driver, Talk};
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::middleware::TurnError;
 use repertoire_agent::spending::LimitReached;
 use repertoire_agent::{Report, RunError, RunOptions, Status};
-use repertoire::{Driver, Talk};
 use repertoire_model::ResponseFormat;
 use repertoire_text::fs;
 

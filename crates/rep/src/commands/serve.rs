@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_serve::House;
 use repertoire_serve::http::authority::Authority;
 use repertoire_serve::http::token::{self, Keys, TokenError};
 use repertoire_serve::http::whereabouts::{self, Posting, Whereabouts};
 use repertoire_serve::http::{self, Daemon, Rules};
 use repertoire_serve::limits::HttpLimits;
+use repertoire_text::clock::{Clock as _, SystemClock};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 

@@ -1,13 +1,13 @@
 //! `rep verify`: runs the declared checks. The verdict is based on their exit codes.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::workplace::Workplace;
 use repertoire_checks::declared::{Check, CheckEvent, CheckOptions, CheckStatus};
 use repertoire_checks::error::Category;
-use repertoire_checks::verify::{self, CheckOutcome, CheckReport, Options, Verdict, Verification};
 use repertoire_checks::limits::VERIFICATION_BYTES_MAX;
-use repertoire_text::styles::Styles;
+use repertoire_checks::verify::{self, CheckOutcome, CheckReport, Options, Verdict, Verification};
+use repertoire_sandbox::workplace::Workplace;
 use repertoire_text::fs;
+use repertoire_text::styles::Styles;
 use repertoire_text::terminal::printable;
 use tokio_util::sync::CancellationToken;
 

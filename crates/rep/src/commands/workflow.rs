@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use repertoire_sandbox::workplace::Workplace;
 use repertoire_flow::driver::desk::{Desk, DeskError, MakeWorkplace, Standing};
 use repertoire_flow::driver::find::{self, FindError};
 use repertoire_flow::driver::{ProgramError, Run, RunError, Runs};
@@ -11,6 +10,7 @@ use repertoire_flow::engine::Refusal;
 use repertoire_flow::file::{self, Loaded};
 use repertoire_flow::render;
 use repertoire_flow::step::{Addressing, StepView, ViewError, view};
+use repertoire_sandbox::workplace::Workplace;
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::discover::discover;
 use repertoire_skill::name::nearest;

@@ -1,13 +1,13 @@
 //! Selects the skills that take part in a review, and decides how far they are trusted.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_review::extract::{ReviewKind, ReviewSkill, extract};
 use repertoire_review::instructions::Resolved;
 use repertoire_review::lineup::Lineup;
 use repertoire_review::patterns::PatternSet;
 use repertoire_review::record::Unresolved;
 use repertoire_review::scope::Gathered;
 use repertoire_skill::catalog::{Catalog, Entry};
-use repertoire_review::extract::{ReviewKind, ReviewSkill, extract};
 use repertoire_skill::skill::Scope as SkillScope;
 use repertoire_skill::trust::Trust;
 

@@ -1,7 +1,7 @@
 //! The types of `rep github … --json`.
 
-use repertoire_github::mode::{Detection, Execution, ModeOrigin, Tracking};
 use repertoire_github::actor::Admitted;
+use repertoire_github::mode::{Detection, Execution, ModeOrigin, Tracking};
 use repertoire_github::stranger::Hidden;
 use repertoire_github::trigger::Match;
 use repertoire_text::json::DiagnosticJson;

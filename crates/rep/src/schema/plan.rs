@@ -1,9 +1,9 @@
 //! The types of `rep plan … --json`.
 
-pub use repertoire_plan::document::json::{PlanStatusJson, SectionJson, TaskJson};
-use repertoire_plan::document::{Progress, TaskId};
 use repertoire_journal::Payload;
 use repertoire_journal::event::TaskRef;
+pub use repertoire_plan::document::json::{PlanStatusJson, SectionJson, TaskJson};
+use repertoire_plan::document::{Progress, TaskId};
 use repertoire_text::json::DiagnosticJson;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,10 +1,10 @@
 //! The types of `rep review … --json`. A review itself is a
 //! `repertoire_review::record::Review`, the record that every report is made from.
 
+use repertoire_review::extract::ReviewSkill;
 use repertoire_review::finding::Phase;
 use repertoire_review::lineup::ModelTier;
 use repertoire_review::record::PlannedPhase;
-use repertoire_review::extract::ReviewSkill;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

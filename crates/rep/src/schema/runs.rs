@@ -1,7 +1,10 @@
 //! The types of `rep runs … --json` and `rep replay --json`. The lines of `rep events --json` are
 //! the journal's own events.
 
-pub use repertoire::runs::{ChangedFile, DeliveredJson, RunCommand, RunDiffJson, RunFile, RunJson, RunRow, RunTask, SignalJson, TasksDone};
+pub use repertoire::runs::{
+    ChangedFile, DeliveredJson, RunCommand, RunDiffJson, RunFile, RunJson, RunRow, RunTask,
+    SignalJson, TasksDone,
+};
 use repertoire_journal::{Difference, Replayed, RunId};
 use schemars::JsonSchema;
 use serde::Serialize;

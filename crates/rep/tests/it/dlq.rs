@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_journal::letter::{LetterSource, Priority};
 use repertoire_journal::{
     Journal, NewLetter, NewRun, Payload, Rules, RunId, RunStatus, Target, Worker,
 };
+use repertoire_text::clock::{Clock as _, SystemClock};
 use serde_json::json;
 
 use crate::workspace::Workspace;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_journal::memory::{FixOrigin, Known, Observation};
 use repertoire_journal::{Fix, FixOutcome, Journal, KnownFix, Lesson, Remedy, Target};
+use repertoire_text::clock::{Clock as _, SystemClock};
 
 use crate::workspace::Workspace;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_journal::event::{StepOutcome, TaskRef, TaskSeen};
 use repertoire_journal::run::{Limits, Spent};
 use repertoire_journal::{Command, Journal, Lease, NewRun, Payload, Rules, RunId, Target, Worker};
+use repertoire_text::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
 use crate::workspace::Workspace;

@@ -2,8 +2,10 @@
 
 use repertoire_text::Span;
 
+use super::limits::{
+    REVIEW_AREAS_MAX, REVIEW_CHECKS_MAX, REVIEW_NAME_CHARS_MAX, REVIEW_TEXT_CHARS_MAX,
+};
 use crate::codes;
-use super::limits::{REVIEW_AREAS_MAX, REVIEW_CHECKS_MAX, REVIEW_NAME_CHARS_MAX, REVIEW_TEXT_CHARS_MAX};
 
 use super::found::{Bullet, Findings, bullets};
 use super::inline::Inline;

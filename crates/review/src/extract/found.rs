@@ -3,8 +3,8 @@
 use repertoire_text::diagnostic::Code;
 use repertoire_text::{Diagnostic, Source, Span};
 
-use crate::codes;
 use super::limits::{REVIEW_FINDINGS_MAX, REVIEW_TEXT_CHARS_MAX};
+use crate::codes;
 
 use super::inline::Inline;
 use super::tree::{Block, Item, Kind};

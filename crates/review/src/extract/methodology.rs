@@ -2,7 +2,9 @@
 
 use repertoire_text::Span;
 
-use super::limits::{REVIEW_APPROACH_CHARS_MAX, REVIEW_QUESTIONS_MAX, REVIEW_STEPS_MAX, REVIEW_TEXT_CHARS_MAX};
+use super::limits::{
+    REVIEW_APPROACH_CHARS_MAX, REVIEW_QUESTIONS_MAX, REVIEW_STEPS_MAX, REVIEW_TEXT_CHARS_MAX,
+};
 
 use super::Methodology;
 use super::found::{Bullet, Findings, items, paragraphs};

@@ -8,8 +8,8 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{self, ReadError};
 use repertoire_text::{Source, Span, frontmatter};
 
-use crate::codes;
 use super::limits::{REVIEW_POINTERS_MAX, REVIEW_SHARED_BYTES_MAX};
+use crate::codes;
 use repertoire_skill::limits::ResourceLimits;
 use repertoire_skill::pack;
 use repertoire_skill::resources;

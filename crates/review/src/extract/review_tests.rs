@@ -334,7 +334,9 @@ fn a_review_skill_in_which_nothing_is_found_says_what_was_looked_for() {
 
 #[test]
 fn what_is_over_a_limit_is_cut_and_said() {
-    use super::limits::{REVIEW_AREAS_MAX, REVIEW_CHECKS_MAX, REVIEW_PATTERNS_MAX, REVIEW_TEXT_CHARS_MAX};
+    use super::limits::{
+        REVIEW_AREAS_MAX, REVIEW_CHECKS_MAX, REVIEW_PATTERNS_MAX, REVIEW_TEXT_CHARS_MAX,
+    };
     let found = extracted(
         "reviewing-bugs",
         &format!("## A (Major)\n{}- {}\n", "- x\n".repeat(9), "é".repeat(600)),

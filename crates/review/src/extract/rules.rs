@@ -2,8 +2,8 @@
 
 use repertoire_text::Source;
 
-use crate::codes;
 use super::limits::{REVIEW_GLOBS_MAX, REVIEW_RULES_MAX, REVIEW_TEXT_CHARS_MAX};
+use crate::codes;
 
 use super::PriorityFiles;
 use super::found::{Bullet, Findings, bullets, items, paragraphs};

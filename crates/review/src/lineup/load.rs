@@ -1,8 +1,8 @@
 //! Parses a line-up file. Every error has a line number and says what to do.
 
+use crate::extract::Severity;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::name::nearest;
-use crate::extract::Severity;
 use repertoire_text::yaml::{self, Mapping, Node};
 use repertoire_text::{Position, Span};
 

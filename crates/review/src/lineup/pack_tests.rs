@@ -1,8 +1,8 @@
 //! The false-positive rules of the pack's skills: they are about what they say, and not about everything else.
 
+use crate::extract::extract;
 use camino::Utf8Path;
 use repertoire_skill::load::load;
-use crate::extract::extract;
 use repertoire_skill::skill::Origin;
 use repertoire_text::fs::read_text;
 use repertoire_text::{Limits, Source};

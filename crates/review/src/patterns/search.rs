@@ -9,8 +9,10 @@ use camino::Utf8Path;
 use regex::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::limits::{REVIEW_PATTERN_CHUNK_LINES, REVIEW_PATTERN_LINE_MATCHES_MAX, REVIEW_PATTERN_WINDOW_LINES};
 use crate::change::{ChangedFile, Hunk, LineKind, LineRange};
+use crate::limits::{
+    REVIEW_PATTERN_CHUNK_LINES, REVIEW_PATTERN_LINE_MATCHES_MAX, REVIEW_PATTERN_WINDOW_LINES,
+};
 
 /// The number of lines by which the window advances if nothing matches. A match of at most this many lines always fits
 /// into one window.

@@ -1,9 +1,9 @@
 use crate::extract::ReviewKind;
 
 use super::*;
-use crate::limits::REVIEW_PATTERN_WINDOW_LINES;
 use crate::change::{FileStatus, Hunk, Line, LineKind, Tier};
 use crate::diff;
+use crate::limits::REVIEW_PATTERN_WINDOW_LINES;
 
 fn skill(patterns: &[(&str, &str)]) -> ReviewSkill {
     let pattern = |(id, text): &(&str, &str)| Pattern {

@@ -229,4 +229,3 @@ fn style_of(styles: &Styles, severity: Severity) -> Style {
         Severity::Suggestion => styles.faint,
     }
 }
-

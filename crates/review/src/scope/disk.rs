@@ -8,9 +8,9 @@ use repertoire_text::fs::{EntryKind, entries};
 use super::paths::Filter;
 use super::pick::{Candidate, missed, skipped};
 use super::{GatherLimits, Gathered, Scope, ScopeError, Tree, read, say, skip};
-use crate::limits::{REVIEW_WALK_DEPTH_MAX, REVIEW_WALK_FILES_MAX};
 use crate::change::Skipped;
 use crate::content::{self, RelatedTest};
+use crate::limits::{REVIEW_WALK_DEPTH_MAX, REVIEW_WALK_FILES_MAX};
 use crate::record::ScopeRecord;
 use crate::rules::{self, Base};
 

@@ -6,8 +6,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::paths::Filter;
 use super::skip;
-use repertoire_git::repo::{Mode, Name, Oid, TreeChange, TreeEntry};
 use crate::change::{FileStatus, Skipped};
+use repertoire_git::repo::{Mode, Name, Oid, TreeChange, TreeEntry};
 
 /// A file that may be reviewed.
 pub(super) struct Candidate {

@@ -9,10 +9,10 @@ use super::paths::Filter;
 use super::pick::{Candidate, Source, missed, skipped};
 use super::resolve::Ends;
 use super::{GatherLimits, ScopeError, say, skip};
-use repertoire_git::repo::{Git, Oid, PATHS_PER_CALL};
-use crate::limits::{REVIEW_FILE_BYTES_MAX, REVIEW_FILE_LINES_MAX, REVIEW_PATCH_BYTES_MAX};
 use crate::change::{ChangedFile, Hunk, Skipped, Tier};
+use crate::limits::{REVIEW_FILE_BYTES_MAX, REVIEW_FILE_LINES_MAX, REVIEW_PATCH_BYTES_MAX};
 use crate::{content, diff};
+use repertoire_git::repo::{Git, Oid, PATHS_PER_CALL};
 
 /// Removes candidates that `.gitattributes` marks as generated or vendored, as of before the change.
 pub(super) async fn leave_out_generated(

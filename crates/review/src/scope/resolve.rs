@@ -1,9 +1,9 @@
 //! Resolves a scope to the two states that are compared.
 
 use super::{Scope, ScopeError};
-use repertoire_git::repo::{Git, GitError, Oid, TreeId};
 use crate::limits::REVIEW_NEAR_BRANCHES;
 use crate::rules::Base;
+use repertoire_git::repo::{Git, GitError, Oid, TreeId};
 
 /// The two compared states.
 pub(super) struct Ends {

@@ -7,8 +7,8 @@ use repertoire_text::source::{Position, Span};
 use repertoire_text::yaml::{Limits, Mapping, Node, parse};
 
 use super::Suppressed;
-use crate::limits::REVIEW_IGNORES_MAX;
 use crate::content::globs;
+use crate::limits::REVIEW_IGNORES_MAX;
 use crate::prints::{About, Prints};
 
 /// The suppressed findings of a repository.

@@ -4,8 +4,11 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
+use repertoire_review::extract::{
+    Extracted, FocusArea, Methodology, Pattern, PriorityFiles, ReviewKind, ReviewSkill, Severity,
+    extract, extract_with, to_yaml,
+};
 use repertoire_skill::load::load;
-use repertoire_review::extract::{Extracted, FocusArea, Methodology, Pattern, PriorityFiles, ReviewKind, ReviewSkill, Severity, extract, extract_with, to_yaml};
 use repertoire_skill::skill::{Origin, Plugin, Scope, Skill};
 use repertoire_text::fs::write_atomic;
 use repertoire_text::{Limits, Source, Span, yaml};

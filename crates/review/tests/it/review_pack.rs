@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use camino::Utf8Path;
 use regex::Regex;
+use repertoire_review::extract::{ReviewKind, ReviewSkill, compile, extract};
 use repertoire_skill::load::load;
 use repertoire_skill::pack;
-use repertoire_review::extract::{ReviewKind, ReviewSkill, compile, extract};
 use repertoire_skill::skill::Origin;
 use repertoire_text::fs::read_text;
 use repertoire_text::{Limits, Source};

@@ -17,7 +17,9 @@ use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 
 use super::search::Found;
-use crate::limits::{NESTED_CONFIG_BYTES_MAX, NESTED_MOUNTED_BYTES_MAX, NESTED_MOUNTED_MAX, WORKTREES_MOUNTED_MAX};
+use crate::limits::{
+    NESTED_CONFIG_BYTES_MAX, NESTED_MOUNTED_BYTES_MAX, NESTED_MOUNTED_MAX, WORKTREES_MOUNTED_MAX,
+};
 use crate::protected::{GIT, GIT_PARTS};
 
 /// The folder of a repository with one folder for each linked worktree.

@@ -10,8 +10,8 @@ mod protected;
 use std::time::{Duration, Instant};
 
 use place::{Place, alive, ended, helper, names, put, said};
-use repertoire_sandbox::process::{LimitedResource, Stopped, UsageLimits};
 use repertoire_sandbox::confinement::{Guarantee, Network, Sandbox};
+use repertoire_sandbox::process::{LimitedResource, Stopped, UsageLimits};
 
 /// Every kind that works here. None at all is no reason to pass in silence.
 fn kinds() -> Vec<Sandbox> {

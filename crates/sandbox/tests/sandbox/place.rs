@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use repertoire_sandbox::process::{Ended, Flow, ProcessLimits, Spawn, Stdin, Termination, run};
 use repertoire_sandbox::confinement::{Network, Sandbox};
+use repertoire_sandbox::process::{Ended, Flow, ProcessLimits, Spawn, Stdin, Termination, run};
 use repertoire_sandbox::workplace::Workplace;
 use tokio_util::sync::CancellationToken;
 

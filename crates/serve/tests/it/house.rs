@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use camino::Utf8PathBuf;
-use repertoire_sandbox::confinement::Sandbox;
-use repertoire_sandbox::workplace::Workplace;
 use repertoire_flow::driver::desk::MakeWorkplace;
 use repertoire_journal::event::{StepOutcome, TaskRef};
 use repertoire_journal::run::Spent;
 use repertoire_journal::{Journal, NewRun, Payload, RunId, Target, Worker};
+use repertoire_sandbox::confinement::Sandbox;
+use repertoire_sandbox::workplace::Workplace;
 use repertoire_select::{Model, Selector, Settings};
 use repertoire_serve::House;
 use repertoire_serve::house::{Extras, Parts};

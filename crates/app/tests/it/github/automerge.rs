@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use repertoire_github::automerge::{AutoMerge, Fact, Outcome, Pace, Report, Request, Verdict, Verification, Witness, run};
+use repertoire_github::automerge::{
+    AutoMerge, Fact, Outcome, Pace, Report, Request, Verdict, Verification, Witness, run,
+};
 use repertoire_github::client::MergeMethod;
 use repertoire_scripted::github::{FakeGitHub, Fault, FaultKind, GitHubServer, sha_for};
 use serde_json::json;

@@ -2,9 +2,11 @@
 
 use camino::Utf8PathBuf;
 use repertoire_git::repo::{Git, Oid, Remote};
-use repertoire_github::publish::{Opened, Publication, PublishError, Pushed, Words, open, push, remote_of};
 use repertoire_github::client::Client;
 use repertoire_github::comment::Harmless;
+use repertoire_github::publish::{
+    Opened, Publication, PublishError, Pushed, Words, open, push, remote_of,
+};
 use repertoire_scripted::github::{FakeGitHub, GitHubServer, TOKEN, basic};
 
 use super::client;

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use repertoire_github::tasks::PassedOver;
-use repertoire_github::tasks::issues::{EndLabels, IssueRules, Outcome, Report, claim, report, tasks};
 use repertoire_github::actor;
 use repertoire_github::comment::Harmless;
+use repertoire_github::tasks::PassedOver;
+use repertoire_github::tasks::issues::{
+    EndLabels, IssueRules, Outcome, Report, claim, report, tasks,
+};
 use repertoire_scripted::github::{FakeGitHub, Fault, GitHubServer};
 
 use super::{BOT, client};

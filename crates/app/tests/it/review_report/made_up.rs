@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_review::change::{Change, ChangedFile, FileStatus, Hunk, Line, LineKind, LineRange, Skipped, Tier};
+use repertoire_review::change::{
+    Change, ChangedFile, FileStatus, Hunk, Line, LineKind, LineRange, Skipped, Tier,
+};
+use repertoire_review::extract::{ReviewKind, Severity};
 use repertoire_review::finding::{Fix, Phase};
 use repertoire_review::lineup::ModelTier;
 use repertoire_review::record::*;
-use repertoire_review::extract::{ReviewKind, Severity};
 
 const USERS: &str = " use sqlx::{Row, SqlitePool};
 

@@ -5,11 +5,13 @@ use repertoire_text::{Diagnostic, Source};
 
 use super::{Draft, Drafts};
 use crate::codes;
-use crate::limits::{PLAN_FINDINGS_MAX, PLAN_HINTS_MAX};
 use crate::document::inline::{Inline, Paragraph, of_task};
 use crate::document::lines::{Line, indent};
 use crate::document::specs::is_document;
-use crate::document::{BlockedOn, Blocker, Format, Places, Plan, Priority, Section, Task, TaskId, blockers, check, ids};
+use crate::document::{
+    BlockedOn, Blocker, Format, Places, Plan, Priority, Section, Task, TaskId, blockers, check, ids,
+};
+use crate::limits::{PLAN_FINDINGS_MAX, PLAN_HINTS_MAX};
 
 /// Builds the plan.
 pub(super) fn plan(drafts: Drafts<'_>, source: Source) -> Plan {

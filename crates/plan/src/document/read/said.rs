@@ -3,10 +3,10 @@
 use repertoire_text::source::Span;
 
 use super::Reader;
-use crate::limits::{PLAN_BLOCKERS_MAX, PLAN_HINTS_MAX, PLAN_SECTIONS_MAX};
 use crate::document::inline::{Paragraph, is_skill_name, of_heading};
 use crate::document::keys::{Key, key_line};
 use crate::document::{BlockedOn, Blocker, Section};
+use crate::limits::{PLAN_BLOCKERS_MAX, PLAN_HINTS_MAX, PLAN_SECTIONS_MAX};
 
 impl Reader<'_> {
     /// Reads a line that may hold metadata of its task or section.

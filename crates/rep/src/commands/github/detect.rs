@@ -1,12 +1,14 @@
 //! `rep github detect`: shows which mode would respond to an event, and why. It does nothing and
 //! makes no requests.
 
-use repertoire_github::base;
-use repertoire_github::grant::grant;
-use repertoire_github::mode::{Detection, Mode, ModeOrigin, Modes, OpensPullRequest, RequiresBranch, TrackingComment, detect};
-use repertoire_github::template::{Facts, Prompt, prompt};
 use repertoire_github::actor::{Admission, Admitted, Answer, Answers, Permission, admit, to_ask};
+use repertoire_github::base;
 use repertoire_github::event::{Account, Context, EventName};
+use repertoire_github::grant::grant;
+use repertoire_github::mode::{
+    Detection, Mode, ModeOrigin, Modes, OpensPullRequest, RequiresBranch, TrackingComment, detect,
+};
+use repertoire_github::template::{Facts, Prompt, prompt};
 use repertoire_github::trigger::{Match, matched};
 use repertoire_skill::name::nearest;
 use repertoire_text::json::DiagnosticJson;

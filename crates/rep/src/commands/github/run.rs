@@ -7,18 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::confinement::Sandbox;
+use repertoire_checks::memory::scope_of;
 use repertoire_git::repo::{Git, Oid};
 use repertoire_github::base;
-use repertoire_github::credentials;
-use repertoire_github::publish;
-use repertoire_github::run::{self as on_github, Conclusion, Desk, Outcome as Came, Settings, Started, Walls, ground, words};
-use repertoire_checks::memory::scope_of;
 use repertoire_github::client::{Client, Settings as ClientSettings};
 use repertoire_github::comment::Harmless;
+use repertoire_github::credentials;
 use repertoire_github::event::Context;
 use repertoire_github::outputs;
+use repertoire_github::publish;
+use repertoire_github::run::{
+    self as on_github, Conclusion, Desk, Outcome as Came, Settings, Started, Walls, ground, words,
+};
 use repertoire_journal::{DeadLetter, Journal, LetterStatus, RunId, Worker};
+use repertoire_sandbox::confinement::Sandbox;
 use repertoire_text::fs;
 use repertoire_text::terminal::printable;
 use tokio_util::sync::CancellationToken;

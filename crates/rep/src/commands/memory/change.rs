@@ -1,9 +1,9 @@
 //! `rep memory export`, `import`, `teach` and `forget`.
 
 use camino::Utf8PathBuf;
+use repertoire_checks::limits::MEMORY_FILE_BYTES_MAX;
 use repertoire_checks::memory::{self, ExchangeError, Memory, Trust};
 use repertoire_checks::signature::Signature;
-use repertoire_checks::limits::MEMORY_FILE_BYTES_MAX;
 use repertoire_journal::limits::FIX_BYTES_MAX;
 use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::{Failure as Known, Fix, KnownFix, Lesson, Remedy};

@@ -1,7 +1,9 @@
 //! `rep plan status`: draws the progress of a plan.
 
 use anstyle::Style;
-use repertoire_plan::document::{Choice, Mark, Plan, Priority, Progress, Task, TaskId, select_task};
+use repertoire_plan::document::{
+    Choice, Mark, Plan, Priority, Progress, Task, TaskId, select_task,
+};
 use repertoire_text::terminal::printable;
 
 use super::PlanArg;

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use repertoire::Driver;
 use repertoire_agent::conversation::tokens_of;
 use repertoire_agent::event::Sink;
 use repertoire_agent::system::Preview;
 use repertoire_agent::{Event, EventKind, RunError, RunOptions};
-use repertoire::Driver;
 use repertoire_model::{AssistantPart, Message, UserPart};
 
 use super::{Args, agent};

@@ -1,10 +1,10 @@
 //! `rep runs merge`: merges the changes of a run.
 
 use camino::Utf8Path;
-use repertoire_plan::EndingWord;
 use repertoire::runs::{MergeError, merge};
 use repertoire_git::worktree::{WorktreeError, Worktrees};
 use repertoire_journal::Payload;
+use repertoire_plan::EndingWord;
 
 use super::{RunArg, failed};
 use crate::cli::Ctx;

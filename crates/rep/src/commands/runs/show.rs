@@ -1,8 +1,8 @@
 //! `rep runs show`: shows everything about a run on one screen.
 
-use repertoire_plan::document::Mark;
 use repertoire_journal::fold::Folded;
 use repertoire_journal::{Event, Journal, Run};
+use repertoire_plan::document::Mark;
 
 use super::next::commands;
 use super::{RunArg, failed};

@@ -2,8 +2,8 @@
 
 use camino::Utf8Path;
 use repertoire_checks::declared::Check;
-use repertoire_plan::{KIND, PlanRequest};
 use repertoire_journal::Run;
+use repertoire_plan::{KIND, PlanRequest};
 
 use crate::cli::Ctx;
 use crate::config::{Config, Flags};

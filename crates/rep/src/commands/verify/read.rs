@@ -4,9 +4,9 @@ use std::io::Read as _;
 
 use camino::Utf8Path;
 use repertoire_checks::analyse::{Analysis, analyse, find};
+use repertoire_checks::limits::ANALYSED_BYTES_MAX;
 use repertoire_checks::signature::signature;
 use repertoire_checks::verify::{analysis_text, project_file};
-use repertoire_checks::limits::ANALYSED_BYTES_MAX;
 use repertoire_review::report::Styles;
 
 use super::{Args, Format};

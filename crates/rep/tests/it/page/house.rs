@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use camino::Utf8Path;
-use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_journal::event::{StepOutcome, TaskRef, TaskSeen};
 use repertoire_journal::run::{Limits, Spent};
 use repertoire_journal::{Journal, Lease, NewRun, Payload, Rules, RunId, Target, Worker};
+use repertoire_text::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
 use crate::workspace::{BODY, Workspace};

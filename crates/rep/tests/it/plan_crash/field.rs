@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::clock::{Clock, SystemClock};
 use repertoire_journal::{Event, Filter, Journal, JournalError, Run, RunId, RunStatus, Target};
+use repertoire_text::clock::{Clock, SystemClock};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::Runtime;
 

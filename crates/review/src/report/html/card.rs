@@ -1,11 +1,11 @@
 //! The card of a finding.
 
 use super::{esc, name, prose};
+use crate::extract::Severity;
 use crate::finding::Fix;
 use crate::record::{Reported, Review, Validation};
 use crate::report::limits::{FIX_LINES_MAX, LINE_CHARS_MAX};
 use crate::report::words;
-use crate::extract::Severity;
 
 /// The CSS class of a severity.
 pub(super) fn class(severity: Severity) -> &'static str {

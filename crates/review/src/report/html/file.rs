@@ -1,7 +1,7 @@
 //! The files with their diffs and findings.
 
-use camino::Utf8Path;
 use crate::extract::Severity;
+use camino::Utf8Path;
 
 use super::card::{card, class};
 use super::diff::{self, Part, Row};

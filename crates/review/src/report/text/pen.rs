@@ -4,10 +4,10 @@ use anstyle::Style;
 use repertoire_text::terminal::printable;
 use unicode_width::UnicodeWidthChar;
 
-use repertoire_text::styles::Styles;
 use crate::report::Look;
 use crate::report::limits::{LINE_CHARS_MAX, TEXT_CHARS_MAX};
 use crate::report::words;
+use repertoire_text::styles::Styles;
 
 /// Minimum width. Narrower text is unreadable.
 const WIDTH_MIN: usize = 30;

@@ -15,10 +15,12 @@ use super::handles::{
 };
 use super::picture::{Picture, State, is_same, unkept};
 use super::{Change, Outcome};
+use crate::confinement::nested::{
+    belongs_to_worktree, is_inert_change, is_inert_part, is_inert_repository,
+};
+use crate::confinement::search::{ClosedFolders, Found, SearchedTree};
 use crate::limits::{NESTED_FOUND_MAX, SEARCHED_FOLDERS_MAX};
 use crate::protected::GIT;
-use crate::confinement::nested::{belongs_to_worktree, is_inert_change, is_inert_part, is_inert_repository};
-use crate::confinement::search::{ClosedFolders, Found, SearchedTree};
 
 /// The maximum number of searches after a program. Each moves a limited number of paths aside, and the next may find
 /// more.

@@ -11,10 +11,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{FileType, Stat};
 
 use super::handles::{contents, kind, link, mode, names, open_beneath, parent_of, stat};
-use crate::limits::{GUARDED_BYTES_MAX, GUARDED_FILES_MAX};
-use crate::protected::is_protected;
 use crate::confinement::nested::Nested;
 use crate::confinement::search::{ClosedFolders, Found, Identity};
+use crate::limits::{GUARDED_BYTES_MAX, GUARDED_FILES_MAX};
+use crate::protected::is_protected;
 
 /// The protected paths of a work folder, as they were before the first of the programs that are running there.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use std::path::Path;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-use crate::process::table::ProcessTable;
 use crate::confinement::Guarantee;
 use crate::confinement::policy::{Policy, SECRETS, Walls, value};
 use crate::confinement::probe::{ABSTRACT_SOCKET, GUARANTEE, OUTSIDE, PROBER, PROTECTED_FILE};
+use crate::process::table::ProcessTable;
 
 /// Records whether the supervisor finds every descendant, including those that `/proc` hides from it (`hidepid`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

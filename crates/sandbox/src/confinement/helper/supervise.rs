@@ -13,12 +13,12 @@ use rustix::process::{
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 use super::{During, REFUSED, Refused, exit_code};
+use crate::confinement::guard::OpenPicture;
 use crate::process::control_group::ControlGroup;
 use crate::process::measure::{THREADS_PER_PROCESS, UsageWatch, tasks};
 use crate::process::supervisor::{SupervisorOrder, signal_of};
 use crate::process::table::ProcessTable;
 use crate::process::{LimitedResource, UsageLimits};
-use crate::confinement::guard::OpenPicture;
 
 /// The interval between checks of the machine's number of tasks and of the parent.
 const TICK_PAUSE: Duration = Duration::from_millis(50);

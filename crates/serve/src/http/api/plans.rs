@@ -2,10 +2,10 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use http::StatusCode;
-use repertoire_plan::places;
-use repertoire_plan::limits::PLAN_BYTES_MAX;
 use repertoire_plan::document::json::PlanStatusJson;
 use repertoire_plan::document::{Choice, check, parse_bytes, select_task};
+use repertoire_plan::limits::PLAN_BYTES_MAX;
+use repertoire_plan::places;
 use repertoire_skill::catalog::Catalog;
 use repertoire_text::fs::{self, ReadError};
 use repertoire_text::json::DiagnosticJson;

@@ -4,9 +4,11 @@ mod order;
 mod output;
 
 use http::{Method, StatusCode};
-use repertoire_plan::PlanState;
-use repertoire::runs::{self, DiffError, RunDiffJson, RunJson, RunRow, RunTask, TasksDone, events_of};
+use repertoire::runs::{
+    self, DiffError, RunDiffJson, RunJson, RunRow, RunTask, TasksDone, events_of,
+};
 use repertoire_journal::{Event, Filter, JournalError, Run, RunStatus, Step};
+use repertoire_plan::PlanState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

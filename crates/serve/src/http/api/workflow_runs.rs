@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use http::{Method, StatusCode};
+use repertoire_flow::StepView;
 use repertoire_flow::driver::desk::{DeskError, Standing};
 use repertoire_flow::driver::shown::{GateJson, RunRow, StatusJson, gate_in_question};
 use repertoire_flow::driver::{Listed, Run, RunError, ScriptRun};
-use repertoire_flow::StepView;
 use repertoire_flow::engine::{Choice, verdict};
 use repertoire_flow::state::{Review, Status, Waiting};
 use repertoire_flow::step::{Addressing, view};

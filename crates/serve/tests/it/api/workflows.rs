@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use repertoire_flow::driver::desk::{Record, Said, Start};
 use repertoire_flow::engine::{ItemRecord, Report};
-use repertoire_plan::limits::PLAN_BYTES_MAX;
 use repertoire_flow::state::ItemStatus;
 use repertoire_flow::workflow::Severity;
+use repertoire_plan::limits::PLAN_BYTES_MAX;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

@@ -2,8 +2,8 @@
 
 use anstyle::Style;
 use camino::Utf8Path;
-use repertoire_plan::document::Mark;
 use repertoire_journal::run::{Run, Step, StepStatus, Wish};
+use repertoire_plan::document::Mark;
 
 use super::mark_of;
 use crate::cli::Ctx;

@@ -1,11 +1,11 @@
 //! Commands from people to runs.
 
 use http::{Method, StatusCode};
-use repertoire_plan::{EndingWord, PlanState};
 use repertoire::runs::{DeliveredJson, MergeError, events_of, merge as take_over};
 use repertoire_git::worktree::Worktrees;
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Command, Payload, Run, RunStatus};
+use repertoire_plan::{EndingWord, PlanState};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
